@@ -1,0 +1,95 @@
+"""Scaling laws with honest intervals.
+
+Read a table of training runs, fit L(N, D) = E + A/N^alpha + B/D^beta, and say which parameters and
+tokens are compute-optimal, how sure that is, and what the data leave open.
+
+Everything here loads on first use: ``import scaling`` costs next to nothing, and
+``from scaling import fit_chinchilla`` needs numpy alone until the first call.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scaling import datasets as datasets
+    from scaling import isoflop as isoflop
+    from scaling.audit import Audit as Audit
+    from scaling.errors import (
+        BootstrapWarning as BootstrapWarning,
+        DataError as DataError,
+        DataWarning as DataWarning,
+        ExtrapolationWarning as ExtrapolationWarning,
+        IdentificationWarning as IdentificationWarning,
+        NotIdentifiedError as NotIdentifiedError,
+        ScalingError as ScalingError,
+        ScalingWarning as ScalingWarning,
+        TooFewRunsError as TooFewRunsError,
+        UnitError as UnitError,
+    )
+    from scaling.estimate import Estimate as Estimate
+    from scaling.findings import Finding as Finding
+    from scaling.fit import fit_chinchilla as fit_chinchilla
+    from scaling.laws.chinchilla import ChinchillaLaw as ChinchillaLaw
+    from scaling.result import ChinchillaFit as ChinchillaFit
+    from scaling.table import RunTable as RunTable
+    from scaling.table import load_runs as load_runs
+
+    __version__: str
+
+#: Public name -> module that defines it. A name equal to the last part of its module is that module.
+_EXPORTS = {
+    "Audit": "scaling.audit",
+    "BootstrapWarning": "scaling.errors",
+    "ChinchillaFit": "scaling.result",
+    "ChinchillaLaw": "scaling.laws.chinchilla",
+    "DataError": "scaling.errors",
+    "DataWarning": "scaling.errors",
+    "Estimate": "scaling.estimate",
+    "ExtrapolationWarning": "scaling.errors",
+    "Finding": "scaling.findings",
+    "IdentificationWarning": "scaling.errors",
+    "NotIdentifiedError": "scaling.errors",
+    "RunTable": "scaling.table",
+    "ScalingError": "scaling.errors",
+    "ScalingWarning": "scaling.errors",
+    "TooFewRunsError": "scaling.errors",
+    "UnitError": "scaling.errors",
+    "datasets": "scaling.datasets",
+    "fit_chinchilla": "scaling.fit",
+    "isoflop": "scaling.isoflop",
+    "load_runs": "scaling.table",
+}
+
+__all__ = sorted((*_EXPORTS, "__version__"))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        value: Any = _version()
+    elif name in _EXPORTS:
+        module = import_module(_EXPORTS[name])
+        value = module if _EXPORTS[name] == f"{__name__}.{name}" else getattr(module, name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    """Version of the installed distribution, or of the checkout where nothing is installed."""
+    from importlib.metadata import PackageNotFoundError, version
+    from pathlib import Path
+
+    try:
+        return version("isoflop")
+    except PackageNotFoundError:
+        import tomllib
+
+        project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+        return str(project["project"]["version"])
