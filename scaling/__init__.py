@@ -13,8 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scaling import datasets as datasets
-    from scaling import isoflop as isoflop
+    from scaling import datasets as datasets, isoflop as isoflop
     from scaling.audit import Audit as Audit
     from scaling.errors import (
         BootstrapWarning as BootstrapWarning,
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
     from scaling.fit import fit_chinchilla as fit_chinchilla
     from scaling.laws.chinchilla import ChinchillaLaw as ChinchillaLaw
     from scaling.result import ChinchillaFit as ChinchillaFit
-    from scaling.table import RunTable as RunTable
-    from scaling.table import load_runs as load_runs
+    from scaling.table import RunTable as RunTable, load_runs as load_runs
 
     __version__: str
 
