@@ -1,0 +1,85 @@
+"""From what was given, cell by cell, to float64 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scaling.errors import DataError
+from scaling.units import parse_count
+
+Floats = NDArray[np.float64]
+Objects = NDArray[np.object_]
+
+#: Bad cells spelled out in one message before they are only counted.
+SHOWN = 10
+
+#: Quantities that are no counts: a magnitude suffix after them is a mistake.
+LOSS_LIKE = frozenset({"loss", "sigma", "loss_se_eval"})
+
+
+def checked_numbers(name: str, given: Any) -> Floats:
+    """Return one argument as float64, or say which positions are no finite positive numbers."""
+    array = _one_dimensional(name, given)
+    bad: list[tuple[int, str]] = []
+    if array.dtype.kind in "iuf":
+        numbers: Floats = array.astype(np.float64)
+    else:
+        numbers = np.ones(len(array))
+        for i, value in enumerate(given if isinstance(given, list | tuple) else array.tolist()):
+            try:
+                numbers[i] = parse_count(value, suffixes=name not in LOSS_LIKE)
+            except DataError as error:
+                bad.append((i, str(error)))
+    for i in np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0))).tolist():
+        bad.append((i, why_bad(float(numbers[i]))))
+    if bad:
+        raise DataError(
+            f"{name} must be finite and positive: {spell_out(sorted(bad), 'position')}",
+            column=name,
+            rows=sorted(i for i, _ in bad),
+        )
+    return numbers
+
+
+def why_bad(number: float) -> str:
+    """Say why a number is no finite positive one."""
+    if np.isnan(number):
+        return "missing (nan)"
+    return "infinite" if np.isinf(number) else f"{number:g} is not positive"
+
+
+def spell_out(bad: Sequence[tuple[int, str]], word: str) -> str:
+    """Write bad rows as one phrase: the first few with their reasons, the rest as a number."""
+    shown = "; ".join(f"{word} {row}: {reason}" for row, reason in bad[:SHOWN])
+    return shown + (f"; and {len(bad) - SHOWN} more" if len(bad) > SHOWN else "")
+
+
+def checked_labels(name: str, given: Any) -> Objects:
+    """Return labels as an object array."""
+    if isinstance(given, str) or not hasattr(given, "__len__"):
+        raise DataError(f"{name} must be a sequence with one label per run", column=name)
+    labels = np.empty(len(given), dtype=object)
+    labels[:] = list(given)
+    return labels
+
+
+def checked_covariate(name: str, given: ArrayLike) -> Floats:
+    """Return a column of plain numbers, in which ``nan`` stands for a missing value."""
+    try:
+        return _one_dimensional(name, given).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"covariate {name!r} holds values that are not numbers", column=name) from error
+
+
+def _one_dimensional(name: str, given: Any) -> NDArray[Any]:
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise DataError(f"{name} must be one-dimensional: {error}", column=name) from error
+    if array.ndim != 1:
+        raise DataError(f"{name} must be one-dimensional; it has shape {array.shape}", column=name)
+    return array
