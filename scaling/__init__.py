@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scaling import datasets as datasets, isoflop as isoflop
+    import scaling.datasets as datasets
+    import scaling.isoflop as isoflop
     from scaling.audit import Audit as Audit
     from scaling.errors import (
         BootstrapWarning as BootstrapWarning,
