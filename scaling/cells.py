@@ -1,4 +1,4 @@
-"""From what was given, cell by cell, to float64 columns."""
+"""Arguments and cells turned into float64 columns, every refusal with its position and reason."""
 
 from __future__ import annotations
 
@@ -83,3 +83,78 @@ def _one_dimensional(name: str, given: Any) -> NDArray[Any]:
     if array.ndim != 1:
         raise DataError(f"{name} must be one-dimensional; it has shape {array.shape}", column=name)
     return array
+
+
+#: Cells that say "no value here".
+_MISSING = frozenset(
+    {
+        "",
+        "nan",
+        "na",
+        "n/a",
+        "#n/a",
+        "<na>",
+        "null",
+        "none",
+        "nil",
+        "-",
+        "--",
+        "\u2013",
+        "\u2014",
+        "?",
+        "missing",
+    }
+)
+
+
+def is_missing(cell: Any) -> bool:
+    """Tell whether a cell holds no value."""
+    return cell is None or (isinstance(cell, str) and cell.strip().lower() in _MISSING)
+
+
+def read_cells(cells: NDArray[Any], *, decimal: str, suffixes: bool = True) -> tuple[Floats, dict[int, str]]:
+    """Read a column as numbers.
+
+    Parameters
+    ----------
+    cells : ndarray, (n,)
+        Numbers or text.
+    decimal : {".", ","}
+        Decimal mark of text cells.
+    suffixes : bool
+        Whether ``1.3B`` is a number here.
+
+    Returns
+    -------
+    values : ndarray, float64, (n,)
+        ``nan`` where there is no number.
+    problems : dict of int to str
+        Position -> why the cell is no number, for every cell that is not; a missing one is ``"empty"``.
+    """
+    if cells.dtype.kind in "iuf":
+        values: Floats = cells.astype(np.float64)
+        return values, {i: "empty" for i in np.flatnonzero(np.isnan(values)).tolist()}
+    values = np.full(len(cells), np.nan)
+    problems: dict[int, str] = {}
+    for i, cell in enumerate(cells.tolist()):
+        if is_missing(cell):
+            problems[i] = "empty"
+            continue
+        try:
+            values[i] = parse_count(cell, decimal=decimal, suffixes=suffixes)
+        except DataError as error:
+            problems[i] = str(error)
+    return values, problems
+
+
+def labels_of(cells: NDArray[Any]) -> Objects:
+    """Return a label column: text without outer blanks, whole numbers without ".0", None where missing."""
+    out = np.empty(len(cells), dtype=object)
+    for i, cell in enumerate(cells.tolist()):
+        if is_missing(cell) or cell != cell:
+            out[i] = None
+        elif isinstance(cell, float) and cell.is_integer():
+            out[i] = str(int(cell))
+        else:
+            out[i] = str(cell).strip()
+    return out

@@ -1,7 +1,261 @@
-"""Tables of training runs: the type that holds them."""
+"""Tables of training runs: reading them (`load_runs`) and holding them (`RunTable`)."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from scaling.audit import Audit
+from scaling.cells import Floats
+from scaling.errors import DataError, DataWarning
+from scaling.findings import Finding
+from scaling.reading import checks, derive, repeats, scales
+from scaling.reading.draft import Draft
+from scaling.reading.formats import read_raw
+from scaling.reading.frames import Where, is_index_name, rows_where, typed_frame
+from scaling.reading.losses import settle_loss
+from scaling.reading.understand import Understanding, others, understand
 from scaling.runs import RunTable
 
-__all__ = ["RunTable"]
+__all__ = ["RunTable", "load_runs"]
+
+#: Words for a run that ended as planned.
+_OK = frozenset({"ok", "finished", "completed", "complete", "done", "success", "succeeded"})
+_OPTIONAL = ("flops", "sigma", "loss_se_eval", "unique_tokens", "params_active")
+_AS_COVARIATES = ("batch_tokens", "warmup_tokens", "bytes_per_token")
+
+
+def load_runs(
+    source: Any,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    where: Where | None = None,
+    loss_unit: str | None = None,
+    bytes_per_token: float | None = None,
+    warmup_tokens: float | None = None,
+    on_bad: Literal["raise", "drop"] = "raise",
+    status: str | Collection[str] | None = "ok",
+    decimal: str | None = None,
+    allow: Collection[str] = (),
+) -> RunTable:
+    r"""Read a table of training runs, and say what was understood and what is doubtful.
+
+    Parameters
+    ----------
+    source : str, Path, file object, DataFrame, list of dict, or dict of columns
+        CSV, TSV, Parquet, JSON lines or JSON (also compressed; ``"-"`` is standard input). Column
+        names may be written as people write them: ``n_params_M``, ``Model Size``, ``tokens (B)``,
+        ``train/loss``, ``ppl``, ``log10_params``. Cells may be ``1.3B``, ``125m``, ``1_300_000``.
+    columns : mapping, optional
+        Quantity -> column, where the names do not say it: ``{"loss": "loss_c4_val"}``. The quantity may
+        carry a unit (``{"params_M": "size"}``), and a number holds for all rows
+        (``{"batch_tokens": 524288}``).
+    where : str, mapping or callable, optional
+        Rows to take: a pandas query (``"batch_tokens == 512 and seed == 0"``), ``{column: value or
+        values}``, or a function of the frame.
+    loss_unit : str, optional
+        ``"nats/token"`` (assumed where nothing says otherwise), ``"bits/token"``, ``"nats/byte"``,
+        ``"bits/byte"``, ``"perplexity"`` or ``"unstated"``.
+    bytes_per_token : float, optional
+        Bytes of the validation text divided by its tokens; converts losses per byte to nats/token.
+    warmup_tokens : float, optional
+        Tokens of learning-rate warm-up; rows with fewer than twice as many are flagged.
+    on_bad : {"raise", "drop"}
+        What to do with rows that have an empty, unreadable, infinite, zero or negative cell where a
+        number is needed.
+    status : str, collection of str or None
+        Rows to take by their ``status`` column; ``"ok"`` also stands for finished, completed, done,
+        success. None takes all.
+    decimal : {".", ","}, optional
+        Decimal mark of text cells; found from the cells by default.
+    allow : collection of str
+        Codes of suspicions (named in the error) that should warn instead of stop.
+
+    Returns
+    -------
+    RunTable
+        Losses in ``loss_unit``; ``.audit`` holds everything understood, dropped and doubted.
+
+    Raises
+    ------
+    DataError
+        No such file, no such column, a quantity that is missing or could be several columns, bad rows.
+        Names rows and columns and what to pass.
+    UnitError
+        A unit is missing, contradictory, or looks mixed within a column.
+
+    Warns
+    -----
+    DataWarning
+        Once, if the audit has findings that doubt the data.
+
+    Examples
+    --------
+    >>> import io
+    >>> runs = load_runs(io.StringIO("n_params_M,tokens_B,val_loss\n124,2.5,3.61\n350,7,3.16\n"))
+    >>> runs
+    RunTable: 2 runs, N 124M-350M, D 2.5B-7B, loss 3.16-3.61 nats/token,
+    C 1.86e+18-1.47e+19, 20-20.2 tokens/param
+    >>> runs.audit.columns["params"]
+    ('n_params_M', 'x 1e6')
+    """
+    if on_bad not in ("raise", "drop"):
+        raise DataError(f"on_bad={on_bad!r}: give 'raise' or 'drop'", column="on_bad")
+    derive.require_positive_argument("bytes_per_token", bytes_per_token)
+    derive.require_positive_argument("warmup_tokens", warmup_tokens)
+    draft = Draft(read_raw(source), [allow] if isinstance(allow, str) else allow)
+    found = understand(draft, columns, decimal)
+    if warmup_tokens is not None:
+        draft.values["warmup_tokens"] = np.full(len(draft.raw.row), float(warmup_tokens))
+        draft.columns["warmup_tokens"] = ("argument", f"{warmup_tokens:g} for all rows")
+    derive.derive(draft, found)
+    frame = typed_frame(draft.raw, draft.decimal)
+    if where is not None:
+        _select(draft, frame, where)
+    _take_status(draft, status)
+    draft.settle_bad(on_bad)
+    repeats.drop_duplicates(draft, found)
+    derive.check_steps(draft, found)
+    scales.check_counts(draft, found)
+    unit, stated = settle_loss(draft, found, loss_unit, bytes_per_token)
+    checks.check_data(draft)
+    scales.check_loss_bands(draft, stated)
+    repeats.check_repeats(draft)
+    checks.check_flops(draft, found)
+    checks.check_training(draft, found)
+    table = _finish(draft, found, frame, unit)
+    _warn(table)
+    return table
+
+
+def _select(draft: Draft, frame: Any, where: Where) -> None:
+    """Apply ``where=`` to the columns of the table, and to quantities that no column is named after."""
+    extra = {k: v for k, v in draft.values.items() if k not in frame.columns}
+    mask = rows_where(frame.assign(**extra), where, draft.raw.source)
+    draft.note("where", "info", f"where={where!r} takes {int(mask.sum())} of {len(mask)} rows")
+    draft.keep(mask, None)
+
+
+def _take_status(draft: Draft, status: str | Collection[str] | None) -> None:
+    """Leave out runs that did not end as planned."""
+    labels = draft.label("status")
+    if labels is None or status is None:
+        return
+    wanted = {s.lower() for s in ([status] if isinstance(status, str) else status)}
+    wanted |= _OK if "ok" in wanted else set()
+    mask = np.array([label is not None and label.lower() in wanted for label in labels])
+    if mask.all():
+        return
+    counts: dict[str, int] = {}
+    for label in labels[~mask]:
+        counts[str(label)] = counts.get(str(label), 0) + 1
+    listed = ", ".join(f"{n} {name}" for name, n in counts.items())
+    if not mask.any():
+        raise DataError(
+            f"{draft.raw.source}: no row has status {' or '.join(sorted(wanted))} (there are: {listed}); "
+            "pass "
+            "status=... or status=None to take them",
+            source=draft.raw.source,
+            column=draft.columns["status"][0],
+        )
+    draft.note("status", "info", f"left out by status: {listed}", counts=counts)
+    words = draft.labels["status"]
+    draft.keep(mask, lambda p: f"status {words[p]}")
+
+
+def _finish(draft: Draft, found: Understanding, frame: Any, unit: str) -> RunTable:
+    """Make the table of the rows that are left."""
+    optional: dict[str, Any] = {}
+    for role in _OPTIONAL:
+        values = draft.column(role)
+        if values is None or np.isnan(values).all():
+            continue
+        if np.isnan(values).any():
+            empty = np.isnan(values)
+            message = (
+                f"{role} is empty in {draft.rows_text(empty)}: not used; fill it in for all rows or none"
+            )
+            draft.note("incomplete_column", "warning", message, rows=draft.row_numbers(empty))
+            continue
+        optional[role] = values
+    kept_frame = frame.iloc[draft.kept].reset_index(drop=True)
+    labels: dict[str, Any] = {role: draft.label(role) for role in ("run_id", "trunk_id", "seed", "status")}
+    findings = tuple(draft.findings)
+    names = list(draft.raw.columns)
+    covariates = _covariates(draft, found, kept_frame)
+    audit = Audit(
+        columns=draft.columns,
+        n_read=len(draft.raw.row),
+        n_kept=len(draft.kept),
+        dropped=tuple(sorted(draft.dropped)),
+        findings=findings,
+        unused=tuple(name for name in names if name not in found.used and name not in covariates),
+        source=draft.raw.source,
+        row_word=draft.raw.row_word,
+    )
+    loss = found.chosen["loss"].header
+    params = found.chosen.get("params")
+    return RunTable.from_arrays(
+        params=draft.values["params"][draft.kept],
+        tokens=draft.values["tokens"][draft.kept],
+        loss=draft.values["loss"][draft.kept],
+        **optional,
+        **{role: label for role, label in labels.items() if label is not None},
+        row=draft.raw.row[draft.kept],
+        covariates=covariates,
+        loss_unit=unit,
+        loss_kind=loss.kind or _loss_kind(draft),
+        params_kind=(params.header.kind if params is not None else "") or "unstated",
+        frame=kept_frame,
+        source=draft.raw.source,
+        audit=audit,
+    )
+
+
+def _covariates(draft: Draft, found: Understanding, frame: Any) -> dict[str, Floats]:
+    """Return every other numeric column of the kept rows."""
+    import pandas as pd
+
+    taken = found.used - {
+        found.chosen[r].seen for r in ("steps", "batch", "seq_len", "epochs") if r in found.chosen
+    }
+    out = {role: draft.values[role][draft.kept] for role in _AS_COVARIATES if role in draft.values}
+    out |= {name: values[draft.kept] for name, values in others(draft, found).items()}
+    for name in frame.columns:
+        series = frame[name]
+        plain = pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series)
+        if str(name) not in taken and not is_index_name(str(name)) and plain:
+            out[str(name)] = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return out
+
+
+def _loss_kind(draft: Draft) -> str:
+    """Read the split of the loss from its column, where all rows agree."""
+    labels = draft.label("loss_kind")
+    kinds = {str(x).lower()[:3] for x in labels} if labels is not None else set()
+    if kinds and kinds <= {"val", "eva", "tes", "dev"}:
+        return "validation"
+    if kinds == {"tra"}:
+        return "train"
+    if len(kinds) > 1:
+        draft.findings.append(
+            Finding(
+                "mixed_splits", "warning", f"the losses are of several splits: {', '.join(sorted(kinds))}"
+            )
+        )
+    return "unstated"
+
+
+def _warn(table: RunTable) -> None:
+    doubts = table.audit.warnings
+    if doubts:
+        codes = ", ".join(dict.fromkeys(f.code for f in doubts))
+        warnings.warn(
+            f"{table.source}: {len(doubts)} doubt{'s' * (len(doubts) > 1)} about this table ({codes}); "
+            f"print(runs.audit) says more. First: {doubts[0].message}",
+            DataWarning,
+            stacklevel=3,
+        )

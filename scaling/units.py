@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 
-from scaling.errors import DataError
+from scaling.errors import DataError, UnitError
 
 _SUFFIXES = ((1e15, "Q"), (1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K"))
 
@@ -126,8 +126,9 @@ def _parse_plain(text: str, value: str, suffixes: bool) -> float:
         raise DataError(
             f"{value!r}: {match['suffix']!r} after the number is not understood (expected {expected})"
         )
-    if suffix and match["exp"]:
-        raise DataError(f"{value!r} has an exponent and a suffix: write one of them")
+    if match["exp"] and (suffix or match["group"]):
+        what = "a suffix" if suffix else "separators of thousands"
+        raise DataError(f"{value!r} has an exponent and {what}: write one of them")
     whole = re.sub(r"[,' _]", "", match["whole"] or "0")
     exponent = int(match["exp"] or 0) + _EXPONENTS[suffix]
     # Through the decimal text and not by multiplication: 2.3e9 exactly, not 2299999999.9999995.
@@ -140,3 +141,36 @@ def _hint(text: str) -> str:
     if re.fullmatch(r"[+-]?\d+,\d+\s?[a-z]?", text, re.IGNORECASE):
         return ": a decimal comma? pass decimal=','"
     return ""
+
+
+#: Units in which a loss can be given.
+LOSS_UNITS = ("nats/token", "bits/token", "nats/byte", "bits/byte", "perplexity", "unstated")
+
+_UNIT_WORDS = {
+    "nats/token": ("nats", "nat", "nats/token", "nats per token", "nat/token", "nats/tok"),
+    "bits/token": ("bits", "bit", "bits/token", "bits per token", "bit/token", "bits/tok", "bpt"),
+    "nats/byte": ("nats/byte", "nats per byte", "nat/byte"),
+    "bits/byte": ("bits/byte", "bits per byte", "bit/byte", "bpb"),
+    "perplexity": ("perplexity", "ppl", "ppl/token", "perplexity per token"),
+    "unstated": ("unstated",),
+}
+_UNIT_OF = {word: unit for unit, words in _UNIT_WORDS.items() for word in words}
+
+
+def parse_loss_unit(text: str) -> str:
+    """Return one of `LOSS_UNITS` for a unit as people write it.
+
+    Raises
+    ------
+    UnitError
+        The unit is not known; lists those that are.
+
+    Examples
+    --------
+    >>> parse_loss_unit("bpb"), parse_loss_unit("Bits_per_token"), parse_loss_unit("ppl")
+    ('bits/byte', 'bits/token', 'perplexity')
+    """
+    words = re.sub(r"[\s_\-]+", " ", str(text)).strip().lower().replace(" / ", "/")
+    if words not in _UNIT_OF:
+        raise UnitError(f"loss unit {text!r} is not known: give one of {', '.join(LOSS_UNITS)}")
+    return _UNIT_OF[words]

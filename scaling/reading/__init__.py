@@ -1,0 +1,7 @@
+"""Reading a table of runs, step by step; `scaling.table.load_runs` puts the steps together.
+
+``formats`` and ``csvtext`` turn a source into names and cells, ``columns`` and ``match`` find out which
+column is which quantity, ``decimals`` and `scaling.cells` read the numbers, ``understand`` and
+``derive`` fill a ``draft``; ``losses``, ``scales``, ``repeats`` and ``checks`` look for what would make a
+law from it wrong.
+"""

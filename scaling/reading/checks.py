@@ -1,0 +1,190 @@
+"""What else in a table makes a law from it wrong: other FLOPs, mixed data, warm-up, padding, experts."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scaling.cells import Floats
+from scaling.reading.draft import Draft
+from scaling.reading.understand import Understanding
+from scaling.units import format_count
+
+_FLOPS_FACTOR = 2.0
+_EPOCHS = (
+    4.0  # Muennighoff et al. 2023 (arXiv 2305.16264): to 4 epochs repeated data are nearly as good as new
+)
+_WARMUPS = 2.0
+#: Names of columns that tell which data a run was trained or evaluated on.
+_DATA_NAME = re.compile(
+    r"(data_?sets?|corpus|source|experiment|mixture|domain|(train|val|valid|eval|test)(ing|uation|idation)?_?(set|data|corpus))"
+    r"(_?name)?",
+    re.IGNORECASE,
+)
+_MOST_GROUPS = 20
+#: Groups whose losses differ by this much at equal N and D (in ln loss) cannot share one law.
+_GROUP_OFFSET = 0.1
+
+
+def check_flops(draft: Draft, result: Understanding) -> None:
+    """Hold the FLOPs column against 6·N·D, N active where there is such a column."""
+    flops = draft.column("flops")
+    if flops is None or "C / 6" in draft.columns["tokens"][1] + draft.columns["params"][1]:
+        return
+    N = draft.column("params_active")
+    ratio = flops / (
+        6.0 * (draft.values["params"][draft.kept] if N is None else N) * draft.values["tokens"][draft.kept]
+    )
+    known = np.isfinite(ratio)
+    off = known & ((ratio > _FLOPS_FACTOR) | (ratio < 1.0 / _FLOPS_FACTOR))
+    if not off.any():
+        return
+    middle = float(np.median(ratio[off]))
+    seen = result.chosen["flops"].seen
+    draft.note(
+        "flops_disagree",
+        "warning",
+        f"{seen!r} is {middle:.3g}x 6·N·D (median; {ratio[off].min():.3g} to {ratio[off].max():.3g}) in "
+        f"{int(off.sum())} of {int(known.sum())} rows ({draft.rows_text(off)}){_flops_hint(draft, middle)}. "
+        "Fits use params and tokens; the column is kept beside them",
+        rows=draft.row_numbers(off),
+        ratio=middle,
+        smallest=float(ratio[off].min()),
+        largest=float(ratio[off].max()),
+    )
+
+
+def _flops_hint(draft: Draft, ratio: float) -> str:
+    tokens = float(np.median(draft.values["tokens"][draft.kept]))
+    hints = {
+        1e-3: "in thousands?", 1e-6: "in millions?", 1e-9: "in giga-FLOP?", 1e-12: "in tera-FLOP?",
+        1e-15: "in peta-FLOP?", 1e-18: "in exa-FLOP?", 1 / 3: "the forward pass alone, 2·N·D?",
+        1 / tokens: "per token?", 1 / 8.64e19: "in petaflop/s-days?",
+    }  # fmt: skip
+    hint = next((text for value, text in hints.items() if 1 / 1.25 < ratio / value < 1.25), "")
+    kind = "" if hint or ratio < 1 else "N without embeddings, another convention, or a unit?"
+    return f": {hint or kind}" if hint or kind else ""
+
+
+def check_training(draft: Draft, result: Understanding) -> None:
+    """Look at warm-up, repeated data, padding and experts."""
+    D = draft.values["tokens"][draft.kept]
+    warmup = draft.column("warmup_tokens")
+    if warmup is not None:
+        early = _WARMUPS * np.nan_to_num(warmup) > D
+        if early.any():
+            message = (
+                f"{draft.rows_text(early)} have fewer tokens than {_WARMUPS:g}x their warm-up: losses "
+                "inside the "
+                "warm-up are no points of a law; leave them out with where="
+            )
+            draft.note("inside_warmup", "warning", message, rows=draft.row_numbers(early))
+    unique = draft.column("unique_tokens")
+    if unique is not None:
+        epochs = D / unique
+        many = np.nan_to_num(epochs) > _EPOCHS
+        if many.any():
+            draft.note(
+                "repeated_data",
+                "warning",
+                f"{draft.rows_text(many)} repeat their data more than {_EPOCHS:g} times (up to "
+                f"{epochs[many].max():.3g} epochs): D counts tokens seen, not unique ones, and is worth "
+                "less there",
+                rows=draft.row_numbers(many),
+                epochs=float(epochs[many].max()),
+            )
+    _check_padding(draft, result)
+    _check_experts(draft, result)
+
+
+def _check_padding(draft: Draft, result: Understanding) -> None:
+    kinds = draft.label("tokens_kind")
+    padded = (
+        np.array([k is not None and "pad" in k.lower() and "non" not in k.lower() for k in kinds])
+        if (kinds is not None)
+        else np.zeros(len(draft.kept), dtype=bool)
+    )
+    if "tokens" in result.chosen and result.chosen["tokens"].header.kind == "padded":
+        padded[:] = True
+    if padded.any():
+        message = (
+            f"the tokens of {draft.rows_text(padded)} include padding: D should count only tokens that bear "
+            "loss; the "
+            "law reads too many tokens"
+        )
+        draft.note("tokens_padded", "warning", message, rows=draft.row_numbers(padded))
+
+
+def _check_experts(draft: Draft, result: Understanding) -> None:
+    active, N = draft.column("params_active"), draft.values["params"][draft.kept]
+    if result.chosen.get("params") is not None and result.chosen["params"].header.kind == "active":
+        message = "N is the active parameters; the total, which sets the memory, is not in the table"
+        draft.note("active_only", "warning", message)
+    elif active is not None and np.any(active < 0.99 * N):
+        sparse = active < 0.99 * N
+        draft.note(
+            "mixture_of_experts",
+            "warning",
+            f"{draft.rows_text(sparse)} are mixtures of experts (for instance "
+            f"{format_count(float(N[sparse][0]))} "
+            f"total, {format_count(float(active[sparse][0]))} active): N of the law is the total, FLOPs are "
+            "6 x active "
+            "x D; a dense law does not hold for them",
+            rows=draft.row_numbers(sparse),
+        )
+
+
+def check_data(draft: Draft) -> None:
+    """Look for runs on different data in one table.
+
+    Raises
+    ------
+    DataError
+        The losses of the groups lie so far apart that one law cannot hold for them.
+    """
+    hashes = draft.label("val_hash")
+    if hashes is not None and len(set(hashes)) > 1:
+        message = (
+            f"{len(set(hashes))} validation sets (val_hash): their losses are not comparable; select one"
+        )
+        draft.note("several_val_sets", "warning", message)
+    groups = []
+    for name, cells in draft.raw.columns.items():
+        if _DATA_NAME.fullmatch(name.strip().replace(" ", "_").replace("-", "_")):
+            labels = np.array([str(cell) for cell in cells[draft.kept].tolist()])
+            values = np.unique(labels)
+            if 2 <= len(values) <= min(_MOST_GROUPS, len(labels) // 2):
+                groups.append((*_offsets(draft, labels), name, values))
+    if not groups:
+        return
+    # The column that explains the losses best is the one to select by.
+    noise, spread, name, values = min(groups, key=lambda g: g[0])
+    shown = ", ".join(map(str, values[:8])) + (", ..." if len(values) > 8 else "")
+    message = (
+        f"column {name!r} names {len(values)} data sets ({shown}); their losses differ by up to "
+        f"{100 * np.expm1(spread):.0f}% at equal N and D. One law per data set: "
+        f"where={{{name!r}: {str(values[0])!r}}}."
+    )
+    if spread > _GROUP_OFFSET:
+        draft.suspect("mixed_groups", message, column=name, values=[str(v) for v in values])
+    elif spread > noise:
+        draft.note("mixed_groups", "warning", message, column=name, values=[str(v) for v in values])
+    else:
+        draft.note("several_groups", "info", message, column=name, values=[str(v) for v in values])
+
+
+def _offsets(draft: Draft, labels: NDArray[np.str_]) -> tuple[float, float]:
+    """Return the noise of ln loss within groups, and the spread of the groups around one surface."""
+    x, y, z = (np.log(draft.values[role][draft.kept]) for role in ("params", "tokens", "loss"))
+    x, y = (_centred(v) for v in (x, y))
+    dummies = (labels[:, None] == np.unique(labels)[None, :]).astype(float)
+    A = np.column_stack([dummies, x, y, x * x, y * y, x * y])
+    coefficients = np.linalg.lstsq(A, z, rcond=None)[0]
+    offsets: Floats = coefficients[: dummies.shape[1]]
+    return float(np.std(z - A @ coefficients)), float(offsets.max() - offsets.min())
+
+
+def _centred(v: Floats) -> Floats:
+    return np.asarray((v - v.mean()) / (v.std() or 1.0))

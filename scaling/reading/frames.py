@@ -1,0 +1,157 @@
+"""The frame a person can query: columns typed, and rows chosen by ``where=``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scaling.cells import is_missing, read_cells
+from scaling.errors import DataError
+from scaling.reading.formats import Raw
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,14})")
+_ZERO_PADDED = re.compile(r"[+-]?0\d+")
+_MANY = 12
+
+_INDEX_NAME = re.compile(r"(unnamed: ?\d+|index|level_\d+|column 1|)", re.IGNORECASE)
+
+Where = str | Mapping[str, Any] | Callable[[Any], Any]
+
+
+def is_index_name(name: str) -> bool:
+    """Tell whether a column is only a row counter that some program wrote along."""
+    return _INDEX_NAME.fullmatch(name.strip()) is not None
+
+
+def typed_frame(raw: Raw, decimal: str) -> pd.DataFrame:
+    """Return the table as a frame; a text column becomes numeric when every cell in it is a number.
+
+    Cells such as ``001`` keep a column text: they are names.
+    """
+    import pandas as pd
+
+    if raw.frame is not None:
+        frame: pd.DataFrame = raw.frame
+        return frame
+    return pd.DataFrame({name: _typed(cells, decimal) for name, cells in raw.columns.items()})
+
+
+def _typed(cells: NDArray[Any], decimal: str) -> Any:
+    if cells.dtype.kind in "iuf":
+        return cells
+    given = [cell for cell in cells.tolist() if not is_missing(cell)]
+    out = cells.copy()
+    out[[is_missing(cell) for cell in cells.tolist()]] = None
+    if not given or any(isinstance(cell, bool) for cell in given):
+        return out
+    texts = [cell.strip() for cell in given if isinstance(cell, str)]
+    if texts and len(given) == len(out) and all(text.lower() in ("true", "false") for text in texts):
+        return np.array([str(cell).strip().lower() == "true" for cell in out])
+    if any(_ZERO_PADDED.fullmatch(text) for text in texts):
+        return out
+    values, problems = read_cells(out, decimal=decimal, suffixes=False)
+    if any(reason != "empty" for reason in problems.values()):
+        return out
+    if not problems and texts and all(_WHOLE.fullmatch(text) for text in texts):
+        return values.astype(np.int64)
+    return values
+
+
+def rows_where(frame: pd.DataFrame, where: Where, source: str) -> NDArray[np.bool_]:
+    """Return which rows a condition selects.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, (n rows)
+    where : str, mapping or callable
+        A pandas query (``"batch_tokens == 512 and seed == 0"``), ``{column: value or values}``, or a
+        function of the frame that returns a mask.
+    source : str
+        For messages.
+
+    Returns
+    -------
+    ndarray, bool, (n,)
+
+    Raises
+    ------
+    DataError
+        The condition cannot be evaluated or selects nothing; shows the values that are there.
+    """
+    if isinstance(where, Mapping):
+        mask = _by_values(frame, where, source)
+        mentioned = list(where)
+    else:
+        mask = _evaluate(frame, where, source)
+        text = where if isinstance(where, str) else ""
+        mentioned = [c for c in frame.columns if re.search(rf"(?<!\w){re.escape(str(c))}(?!\w)", text)]
+    if not mask.any():
+        present = "; ".join(f"{c}: {_values(frame[c])}" for c in mentioned) or ", ".join(
+            map(str, frame.columns)
+        )
+        raise DataError(
+            f"{source}: where={where!r} selects none of {len(frame)} rows. Present: {present}", source=source
+        )
+    return mask
+
+
+def _evaluate(frame: pd.DataFrame, where: str | Callable[[Any], Any], source: str) -> NDArray[np.bool_]:
+    import pandas as pd
+
+    try:
+        result = frame.eval(where, engine="python") if isinstance(where, str) else where(frame)
+        if isinstance(result, pd.DataFrame):
+            return np.asarray(frame.index.isin(result.index))
+        mask = np.asarray(result)
+    except Exception as error:  # a query can fail in every way Python code can
+        raise DataError(
+            f"{source}: where={where!r} cannot be evaluated ({type(error).__name__}: {error}). "
+            f"Columns: {', '.join(map(str, frame.columns))}",
+            source=source,
+            column="where",
+        ) from error
+    if mask.shape != (len(frame),) or not all(
+        isinstance(x, bool | np.bool_) or x is pd.NA for x in mask.tolist()
+    ):
+        raise DataError(
+            f"{source}: where={where!r} must give one True or False per row, not "
+            f"{type(result).__name__} of shape {mask.shape}",
+            source=source,
+            column="where",
+        )
+    return np.array([x is True for x in mask.tolist()])
+
+
+def _by_values(frame: pd.DataFrame, where: Mapping[str, Any], source: str) -> NDArray[np.bool_]:
+    mask = np.ones(len(frame), dtype=bool)
+    for name, wanted in where.items():
+        if name not in frame.columns:
+            raise DataError(
+                f"{source} has no column {name!r} to select by. "
+                f"Columns: {', '.join(map(str, frame.columns))}",
+                source=source,
+                column=str(name),
+            )
+        values = list(wanted) if isinstance(wanted, list | tuple | set | frozenset | np.ndarray) else [wanted]
+        column = frame[name]
+        matches = column.isin(values).to_numpy(dtype=bool, na_value=False)
+        # 512 also finds the text "512", and "512" the number.
+        texts = {str(value) for value in values}
+        mask &= matches | np.array([str(cell) in texts for cell in column.tolist()])
+    return mask
+
+
+def _values(column: Any) -> str:
+    """Write the values of a column: a few of them, or their range."""
+    unique = list(dict.fromkeys(x for x in column.tolist() if not is_missing(x) and x == x))
+    if len(unique) > _MANY and all(isinstance(x, int | float) for x in unique):
+        return f"{min(unique):g} to {max(unique):g}"
+    more = f", ... ({len(unique)} in all)" if len(unique) > _MANY else ""
+    return ", ".join(map(str, unique[:_MANY])) + more if unique else "only empty cells"
