@@ -63,7 +63,7 @@ class Audit:
         if self.unused:
             lines.append(f"  not used: {', '.join(self.unused)}")
         if self.dropped:
-            lines.append(f"  dropped {len(self.dropped)} rows")
+            lines.append(f"  dropped {len(self.dropped)} row{'s' * (len(self.dropped) > 1)}")
             lines += [f"    {self.row_word} {row}: {reason}" for row, reason in self.dropped[:SHOWN_ROWS]]
             if len(self.dropped) > SHOWN_ROWS:
                 lines.append(f"    ... and {len(self.dropped) - SHOWN_ROWS} more (audit.dropped)")

@@ -12,7 +12,7 @@ from scaling.audit import Audit
 from scaling.cells import Floats
 from scaling.errors import DataError, DataWarning
 from scaling.findings import Finding
-from scaling.reading import checks, derive, repeats, scales
+from scaling.reading import bands, checks, derive, groups, repeats, scales
 from scaling.reading.draft import Draft
 from scaling.reading.formats import read_raw
 from scaling.reading.frames import Where, is_index_name, rows_where, typed_frame
@@ -121,8 +121,8 @@ def load_runs(
     derive.check_steps(draft, found)
     scales.check_counts(draft, found)
     unit, stated = settle_loss(draft, found, loss_unit, bytes_per_token)
-    checks.check_data(draft)
-    scales.check_loss_bands(draft, stated)
+    groups.check_data(draft)
+    bands.check_loss_bands(draft, stated)
     repeats.check_repeats(draft)
     checks.check_flops(draft, found)
     checks.check_training(draft, found)
@@ -178,7 +178,8 @@ def _finish(draft: Draft, found: Understanding, frame: Any, unit: str) -> RunTab
             message = (
                 f"{role} is empty in {draft.rows_text(empty)}: not used; fill it in for all rows or none"
             )
-            draft.note("incomplete_column", "warning", message, rows=draft.row_numbers(empty))
+            severity = "info" if role == "flops" else "warning"  # no fit uses the FLOPs column
+            draft.note("incomplete_column", severity, message, rows=draft.row_numbers(empty))
             continue
         optional[role] = values
     kept_frame = frame.iloc[draft.kept].reset_index(drop=True)

@@ -2,6 +2,6 @@
 
 ``formats`` and ``csvtext`` turn a source into names and cells, ``columns`` and ``match`` find out which
 column is which quantity, ``decimals`` and `scaling.cells` read the numbers, ``understand`` and
-``derive`` fill a ``draft``; ``losses``, ``scales``, ``repeats`` and ``checks`` look for what would make a
-law from it wrong.
+``derive`` fill a ``draft``; ``losses``, ``scales``, ``bands``, ``groups``, ``repeats`` and ``checks``
+look for what would make a law from it wrong.
 """

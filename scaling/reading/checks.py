@@ -1,13 +1,9 @@
-"""What else in a table makes a law from it wrong: other FLOPs, mixed data, warm-up, padding, experts."""
+"""What else in a table makes a law from it wrong: other FLOPs, warm-up, padding, experts."""
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
-from numpy.typing import NDArray
 
-from scaling.cells import Floats
 from scaling.reading.draft import Draft
 from scaling.reading.understand import Understanding
 from scaling.units import format_count
@@ -17,15 +13,6 @@ _EPOCHS = (
     4.0  # Muennighoff et al. 2023 (arXiv 2305.16264): to 4 epochs repeated data are nearly as good as new
 )
 _WARMUPS = 2.0
-#: Names of columns that tell which data a run was trained or evaluated on.
-_DATA_NAME = re.compile(
-    r"(data_?sets?|corpus|source|experiment|mixture|domain|(train|val|valid|eval|test)(ing|uation|idation)?_?(set|data|corpus))"
-    r"(_?name)?",
-    re.IGNORECASE,
-)
-_MOST_GROUPS = 20
-#: Groups whose losses differ by this much at equal N and D (in ln loss) cannot share one law.
-_GROUP_OFFSET = 0.1
 
 
 def check_flops(draft: Draft, result: Understanding) -> None:
@@ -47,7 +34,7 @@ def check_flops(draft: Draft, result: Understanding) -> None:
         "flops_disagree",
         "warning",
         f"{seen!r} is {middle:.3g}x 6·N·D (median; {ratio[off].min():.3g} to {ratio[off].max():.3g}) in "
-        f"{int(off.sum())} of {int(known.sum())} rows ({draft.rows_text(off)}){_flops_hint(draft, middle)}. "
+        f"{int(off.sum())} of {int(known.sum())} rows ({draft.rows_text(off)}){_flops_hint(draft, middle)} "
         "Fits use params and tokens; the column is kept beside them",
         rows=draft.row_numbers(off),
         ratio=middle,
@@ -64,8 +51,9 @@ def _flops_hint(draft: Draft, ratio: float) -> str:
         1 / tokens: "per token?", 1 / 8.64e19: "in petaflop/s-days?",
     }  # fmt: skip
     hint = next((text for value, text in hints.items() if 1 / 1.25 < ratio / value < 1.25), "")
-    kind = "" if hint or ratio < 1 else "N without embeddings, another convention, or a unit?"
-    return f": {hint or kind}" if hint or kind else ""
+    if not hint and ratio > 1:
+        hint = "N without embeddings, another convention, or a unit?"
+    return f": {hint}" if hint else "."
 
 
 def check_training(draft: Draft, result: Understanding) -> None:
@@ -134,57 +122,3 @@ def _check_experts(draft: Draft, result: Understanding) -> None:
             "x D; a dense law does not hold for them",
             rows=draft.row_numbers(sparse),
         )
-
-
-def check_data(draft: Draft) -> None:
-    """Look for runs on different data in one table.
-
-    Raises
-    ------
-    DataError
-        The losses of the groups lie so far apart that one law cannot hold for them.
-    """
-    hashes = draft.label("val_hash")
-    if hashes is not None and len(set(hashes)) > 1:
-        message = (
-            f"{len(set(hashes))} validation sets (val_hash): their losses are not comparable; select one"
-        )
-        draft.note("several_val_sets", "warning", message)
-    groups = []
-    for name, cells in draft.raw.columns.items():
-        if _DATA_NAME.fullmatch(name.strip().replace(" ", "_").replace("-", "_")):
-            labels = np.array([str(cell) for cell in cells[draft.kept].tolist()])
-            values = np.unique(labels)
-            if 2 <= len(values) <= min(_MOST_GROUPS, len(labels) // 2):
-                groups.append((*_offsets(draft, labels), name, values))
-    if not groups:
-        return
-    # The column that explains the losses best is the one to select by.
-    noise, spread, name, values = min(groups, key=lambda g: g[0])
-    shown = ", ".join(map(str, values[:8])) + (", ..." if len(values) > 8 else "")
-    message = (
-        f"column {name!r} names {len(values)} data sets ({shown}); their losses differ by up to "
-        f"{100 * np.expm1(spread):.0f}% at equal N and D. One law per data set: "
-        f"where={{{name!r}: {str(values[0])!r}}}."
-    )
-    if spread > _GROUP_OFFSET:
-        draft.suspect("mixed_groups", message, column=name, values=[str(v) for v in values])
-    elif spread > noise:
-        draft.note("mixed_groups", "warning", message, column=name, values=[str(v) for v in values])
-    else:
-        draft.note("several_groups", "info", message, column=name, values=[str(v) for v in values])
-
-
-def _offsets(draft: Draft, labels: NDArray[np.str_]) -> tuple[float, float]:
-    """Return the noise of ln loss within groups, and the spread of the groups around one surface."""
-    x, y, z = (np.log(draft.values[role][draft.kept]) for role in ("params", "tokens", "loss"))
-    x, y = (_centred(v) for v in (x, y))
-    dummies = (labels[:, None] == np.unique(labels)[None, :]).astype(float)
-    A = np.column_stack([dummies, x, y, x * x, y * y, x * y])
-    coefficients = np.linalg.lstsq(A, z, rcond=None)[0]
-    offsets: Floats = coefficients[: dummies.shape[1]]
-    return float(np.std(z - A @ coefficients)), float(offsets.max() - offsets.min())
-
-
-def _centred(v: Floats) -> Floats:
-    return np.asarray((v - v.mean()) / (v.std() or 1.0))

@@ -31,7 +31,8 @@ def derive(draft: Draft, result: Understanding) -> None:
     flops_named = has["flops"] and (result.chosen["flops"].explicit or not result.chosen["flops"].header.weak)
     if not has["tokens"]:
         if not (has["params"] and flops_named):
-            raise missing_error("tokens", names, source, _why(draft))
+            missing = ["tokens"] if has["params"] else ["params", "tokens"]
+            raise missing_error(missing, names, source, _why(draft))
         active = draft.values.get("params_active", draft.values["params"])
         _set(draft, "tokens", draft.values["flops"] / (6.0 * active), result.chosen["flops"].seen, "C / 6N")
         draft.note(
@@ -41,7 +42,7 @@ def derive(draft: Draft, result: Understanding) -> None:
         )
     elif not has["params"]:
         if not flops_named:
-            raise missing_error("params", names, source)
+            raise missing_error(["params"], names, source)
         seen = result.chosen["flops"].seen
         _set(draft, "params", draft.values["flops"] / (6.0 * draft.values["tokens"]), seen, "C / 6D")
         message = f"no parameter counts: N = C / 6D from {seen!r}, right if the FLOPs are 6·N·D"

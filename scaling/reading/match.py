@@ -19,10 +19,10 @@ PARAMS_ORDER = ("total", "", "matmul", "non_embedding", "active")
 
 #: Names that are always understood, for messages.
 EXPECTED = {
-    "params": "params, n_params, params_M, Model Size, N, ...",
-    "tokens": "tokens, n_tokens, tokens_B, D, ...",
-    "loss": "loss, val_loss, eval/loss, loss_bits, bpb, ppl, ...",
-    "flops": "flops, Training FLOP, total_gflops, C, ...",
+    "params": "params, n_params, params_M, Model Size, N",
+    "tokens": "tokens, n_tokens, tokens_B, D",
+    "loss": "loss, val_loss, eval/loss, loss_bits, bpb, ppl",
+    "flops": "flops, Training FLOP, total_gflops, C",
 }
 
 TEXT = frozenset(
@@ -226,16 +226,16 @@ def require_base(choice: Choice, source: str) -> None:
         )
 
 
-def missing_error(role: str, names: list[str], source: str, why: str = "") -> DataError:
-    """Return the error for a quantity that no column holds: what was seen, what was expected."""
-    word = role.rstrip("s")
-    near = [name for name in names if word in name.lower()]
-    hint = f" Names that contain {word!r}: {', '.join(near)}." if near else ""
-    suggestion = near[0] if near else "<column>"
-    return DataError(
-        f"{source}: no column for {role}{why}. Seen: {', '.join(names)}.{hint} Expected one of "
-        f"{EXPECTED[role]} (case, blanks and punctuation do not matter); or say which: "
-        f"columns={{{role!r}: {suggestion!r}}}",
-        source=source,
-        column=role,
-    )
+def missing_error(roles: Sequence[str], names: list[str], source: str, why: str = "") -> DataError:
+    """Return the error for quantities that no column holds: what was seen, what was expected."""
+    parts = [f"{source}: no column for {' and '.join(roles)}{why}. Seen: {', '.join(names)}."]
+    mapping = []
+    for role in roles:
+        word = {"params": "param", "tokens": "token", "flops": "flop"}.get(role, role)
+        near = [name for name in names if word in name.lower()]
+        if near:
+            parts.append(f"Names that contain {word!r}: {', '.join(near)}.")
+        mapping.append(f"{role!r}: {(near[0] if near else '<column>')!r}")
+        parts.append(f"Expected for {role}: {EXPECTED[role]}.")
+    parts.append(f"Or say which: columns={{{', '.join(mapping)}}}")
+    return DataError(" ".join(parts), source=source, column=roles[0])

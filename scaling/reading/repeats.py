@@ -39,7 +39,8 @@ def drop_duplicates(draft: Draft, result: Understanding) -> None:
     if not repeats:
         return
     again = np.isin(np.arange(len(kept)), list(repeats))
-    message = f"{len(repeats)} rows equal an earlier row in every column ({draft.rows_text(again)})"
+    many = "rows equal" if len(repeats) > 1 else "row equals"
+    message = f"{len(repeats)} {many} an earlier row in every column ({draft.rows_text(again)})"
     if "duplicates" in draft.allow:
         draft.note(
             "duplicates", "warning", f"{message}; kept because allow= says so", rows=draft.row_numbers(again)
@@ -70,9 +71,11 @@ def check_repeats(draft: Draft) -> None:
     triple = _group_numbers(N, D, loss)
     copies = _repeated(triple) & (np.round(loss, 3) != loss)
     if copies.any():
+        # Six digits do not agree by chance; four or five of a rounded table can.
+        exact = bool(np.any(copies & (np.round(loss, 5) != loss)))
         draft.note(
             "same_values",
-            "warning",
+            "warning" if exact else "info",
             f"{draft.rows_text(copies)} have params, tokens and loss in common and differ elsewhere: one run "
             "written twice?",
             rows=draft.row_numbers(copies),

@@ -79,7 +79,9 @@ def understand(draft: Draft, columns: Mapping[str, Any] | None, decimal: str | N
         if role not in result.chosen and (role, "") in found:
             _choose(draft, role, found[role, ""], result, needed=role in ("loss", "sigma", "unique_tokens"))
     if "loss" not in result.chosen:
-        raise missing_error("loss", names, raw.source)
+        missing = [role for role in ("params", "tokens", "loss") if role not in result.chosen]
+        # With FLOPs in the table one of params and tokens can be derived: the loss alone is missing.
+        raise missing_error(["loss"] if len(missing) < 3 else missing, names, raw.source)
     _fill(draft, result)
     return result
 
