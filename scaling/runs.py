@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -250,12 +249,14 @@ class RunTable:
         ]
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         names = [*_REQUIRED, *(n for n in ("run_id", "seed") if getattr(self, n) is not None)]
         shown = range(min(len(self), SHOWN_ROWS))
         head = "".join(f"<th>{escape(name)}</th>" for name in ("row", *names))
         body = "".join(
             f"<tr><td>{self.row[i]}</td>"
-            + "".join(f"<td>{_cell(getattr(self, n)[i], n)}</td>" for n in names)
+            + "".join(f"<td>{escape(_cell(getattr(self, n)[i], n))}</td>" for n in names)
             + "</tr>"
             for i in shown
         )
@@ -282,5 +283,5 @@ def _span(values: Floats, write: Any) -> str:
 
 def _cell(value: Any, name: str) -> str:
     if name in ("params", "tokens"):
-        return escape(format_count(float(value)))
-    return escape(f"{value:.6g}" if isinstance(value, float) else str(value))
+        return format_count(float(value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

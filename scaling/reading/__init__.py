@@ -1,4 +1,4 @@
-"""Reading a table of runs, step by step; `scaling.table.load_runs` puts the steps together.
+"""Reading a table of runs, step by step; ``load`` puts the steps together for `scaling.table.load_runs`.
 
 ``formats`` and ``csvtext`` turn a source into names and cells, ``columns`` and ``match`` find out which
 column is which quantity, ``decimals`` and `scaling.cells` read the numbers, ``understand`` and

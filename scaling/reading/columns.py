@@ -161,7 +161,7 @@ _RULES = (
 )
 
 #: Every quantity `columns=` may name.
-ROLES = tuple(dict.fromkeys([r.role for r in _RULES] + ["loss"]))
+ROLES = tuple(dict.fromkeys(["params", "tokens", "loss", *(r.role for r in _RULES)]))
 
 #: Quantities whose cells are counts, which may carry a scale or be logarithms.
 COUNTS = frozenset(

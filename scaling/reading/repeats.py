@@ -80,6 +80,16 @@ def check_repeats(draft: Draft) -> None:
             "written twice?",
             rows=draft.row_numbers(copies),
         )
+    stale = _repeated(_group_numbers(N, loss)) & (np.round(loss, 5) != loss) & ~copies
+    if stale.any():
+        draft.note(
+            "same_loss",
+            "info",
+            f"{draft.rows_text(stale)} share params and every digit of the loss with another row, not "
+            "tokens: a loss "
+            "logged once and carried on, or two readings of one mark?",
+            rows=draft.row_numbers(stale),
+        )
     if run is not None:
         known = np.array([r is not None for r in run])
         names = np.unique(run.astype(str), return_inverse=True)[1]

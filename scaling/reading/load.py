@@ -1,0 +1,206 @@
+"""The steps of reading a table, in order; `scaling.table.load_runs` is the door to them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scaling.audit import Audit
+from scaling.cells import Floats
+from scaling.errors import DataError, DataWarning
+from scaling.findings import Finding
+from scaling.reading import bands, checks, derive, groups, repeats, scales
+from scaling.reading.columns import ROLES
+from scaling.reading.draft import Draft
+from scaling.reading.formats import read_raw
+from scaling.reading.frames import Where, is_index_name, rows_where, typed_frame
+from scaling.reading.losses import settle_loss
+from scaling.reading.understand import Understanding, others, understand
+from scaling.runs import RunTable
+
+#: Words for a run that ended as planned.
+_OK = frozenset({"ok", "finished", "completed", "complete", "done", "success", "succeeded"})
+_OPTIONAL = ("flops", "sigma", "loss_se_eval", "unique_tokens", "params_active")
+_AS_COVARIATES = ("batch_tokens", "warmup_tokens", "bytes_per_token")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `scaling.table.load_runs`, which documents them."""
+
+    columns: Mapping[str, Any] | None = None
+    where: Where | None = None
+    loss_unit: str | None = None
+    bytes_per_token: float | None = None
+    warmup_tokens: float | None = None
+    on_bad: str = "raise"
+    status: str | Collection[str] | None = "ok"
+    decimal: str | None = None
+    allow: tuple[str, ...] = ()
+
+
+def load(source: Any, options: Options) -> RunTable:
+    """Read a table: choose columns, select rows, settle bad cells and units, look for doubts."""
+    if options.on_bad not in ("raise", "drop"):
+        raise DataError(f"on_bad={options.on_bad!r}: give 'raise' or 'drop'", column="on_bad")
+    derive.require_positive_argument("bytes_per_token", options.bytes_per_token)
+    derive.require_positive_argument("warmup_tokens", options.warmup_tokens)
+    draft = Draft(read_raw(source), options.allow)
+    found = understand(draft, options.columns, options.decimal)
+    if options.warmup_tokens is not None:
+        draft.values["warmup_tokens"] = np.full(len(draft.raw.row), float(options.warmup_tokens))
+        draft.columns["warmup_tokens"] = ("argument", f"{options.warmup_tokens:g} for all rows")
+    derive.derive(draft, found)
+    frame = typed_frame(draft.raw, draft.decimal)
+    if options.where is not None:
+        _select(draft, frame, options.where)
+    _take_status(draft, options.status)
+    draft.settle_bad(options.on_bad)
+    repeats.drop_duplicates(draft, found)
+    derive.check_steps(draft, found)
+    scales.check_counts(draft, found)
+    unit, stated = settle_loss(draft, found, options.loss_unit, options.bytes_per_token)
+    groups.check_data(draft)
+    bands.check_loss_bands(draft, stated)
+    repeats.check_repeats(draft)
+    checks.check_flops(draft, found)
+    checks.check_training(draft, found)
+    table = _finish(draft, found, frame, unit)
+    _warn(table)
+    return table
+
+
+def _select(draft: Draft, frame: Any, where: Where) -> None:
+    """Apply ``where=`` to the columns of the table, and to quantities that no column is named after."""
+    extra = {k: v for k, v in draft.values.items() if k not in frame.columns}
+    mask = rows_where(frame.assign(**extra), where, draft.raw.source)
+    draft.note("where", "info", f"where={where!r} takes {int(mask.sum())} of {len(mask)} rows")
+    draft.keep(mask, None)
+
+
+def _take_status(draft: Draft, status: str | Collection[str] | None) -> None:
+    """Leave out runs that did not end as planned."""
+    labels = draft.label("status")
+    if labels is None or status is None:
+        return
+    wanted = {s.lower() for s in ([status] if isinstance(status, str) else status)}
+    wanted |= _OK if "ok" in wanted else set()
+    mask = np.array([label is not None and label.lower() in wanted for label in labels])
+    if mask.all():
+        return
+    counts: dict[str, int] = {}
+    for label in labels[~mask]:
+        counts[str(label)] = counts.get(str(label), 0) + 1
+    listed = ", ".join(f"{n} {name}" for name, n in counts.items())
+    if not mask.any():
+        raise DataError(
+            f"{draft.raw.source}: no row has status {' or '.join(sorted(wanted))} (there are: {listed}); "
+            "pass "
+            "status=... or status=None to take them",
+            source=draft.raw.source,
+            column=draft.columns["status"][0],
+        )
+    draft.note("status", "info", f"left out by status: {listed}", counts=counts)
+    words = draft.labels["status"]
+    draft.keep(mask, lambda p: f"status {words[p]}")
+
+
+def _finish(draft: Draft, found: Understanding, frame: Any, unit: str) -> RunTable:
+    """Make the table of the rows that are left."""
+    optional: dict[str, Any] = {}
+    for role in _OPTIONAL:
+        values = draft.column(role)
+        if values is None or np.isnan(values).all():
+            continue
+        if np.isnan(values).any():
+            empty = np.isnan(values)
+            message = (
+                f"{role} is empty in {draft.rows_text(empty)}: not used; fill it in for all rows or none"
+            )
+            severity = "info" if role == "flops" else "warning"  # no fit uses the FLOPs column
+            draft.note("incomplete_column", severity, message, rows=draft.row_numbers(empty))
+            continue
+        optional[role] = values
+    kept_frame = frame.iloc[draft.kept].reset_index(drop=True)
+    labels: dict[str, Any] = {role: draft.label(role) for role in ("run_id", "trunk_id", "seed", "status")}
+    findings = tuple(draft.findings)
+    names = list(draft.raw.columns)
+    covariates = _covariates(draft, found, kept_frame)
+    order = {role: i for i, role in enumerate(ROLES)}
+    audit = Audit(
+        columns=dict(sorted(draft.columns.items(), key=lambda item: order.get(item[0], 0))),
+        n_read=len(draft.raw.row),
+        n_kept=len(draft.kept),
+        dropped=tuple(sorted(draft.dropped)),
+        findings=findings,
+        unused=tuple(name for name in names if name not in found.used and name not in covariates),
+        source=draft.raw.source,
+        row_word=draft.raw.row_word,
+    )
+    loss = found.chosen["loss"].header
+    params = found.chosen.get("params")
+    return RunTable.from_arrays(
+        params=draft.values["params"][draft.kept],
+        tokens=draft.values["tokens"][draft.kept],
+        loss=draft.values["loss"][draft.kept],
+        **optional,
+        **{role: label for role, label in labels.items() if label is not None},
+        row=draft.raw.row[draft.kept],
+        covariates=covariates,
+        loss_unit=unit,
+        loss_kind=loss.kind or _loss_kind(draft),
+        params_kind=(params.header.kind if params is not None else "") or "unstated",
+        frame=kept_frame,
+        source=draft.raw.source,
+        audit=audit,
+    )
+
+
+def _covariates(draft: Draft, found: Understanding, frame: Any) -> dict[str, Floats]:
+    """Return every other numeric column of the kept rows."""
+    import pandas as pd
+
+    taken = found.used - {
+        found.chosen[r].seen for r in ("steps", "batch", "seq_len", "epochs") if r in found.chosen
+    }
+    out = {role: draft.values[role][draft.kept] for role in _AS_COVARIATES if role in draft.values}
+    out |= {name: values[draft.kept] for name, values in others(draft, found).items()}
+    for name in frame.columns:
+        series = frame[name]
+        plain = pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series)
+        if str(name) not in taken and not is_index_name(str(name)) and plain:
+            out[str(name)] = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return out
+
+
+def _loss_kind(draft: Draft) -> str:
+    """Read the split of the loss from its column, where all rows agree."""
+    labels = draft.label("loss_kind")
+    kinds = {str(x).lower()[:3] for x in labels} if labels is not None else set()
+    if kinds and kinds <= {"val", "eva", "tes", "dev"}:
+        return "validation"
+    if kinds == {"tra"}:
+        return "train"
+    if len(kinds) > 1:
+        draft.findings.append(
+            Finding(
+                "mixed_splits", "warning", f"the losses are of several splits: {', '.join(sorted(kinds))}"
+            )
+        )
+    return "unstated"
+
+
+def _warn(table: RunTable) -> None:
+    doubts = table.audit.warnings
+    if doubts:
+        codes = ", ".join(dict.fromkeys(f.code for f in doubts))
+        warnings.warn(
+            f"{table.source}: {len(doubts)} doubt{'s' * (len(doubts) > 1)} about this table ({codes}); "
+            f"print(runs.audit) says more. First: {doubts[0].message}",
+            DataWarning,
+            stacklevel=4,
+        )
