@@ -1,0 +1,105 @@
+"""Which law plays the truth when the bias of the curves is worked out, and on which grids."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from scaling.errors import DataError, ScalingError, ScalingWarning
+from scaling.findings import Finding
+from scaling.isoflop.bias import CurveBias, Surface, as_law, describe, design_bias, grid_slice
+from scaling.isoflop.budgets import Slice
+from scaling.isoflop.curves import CurveFit, CurveKind, joint_covariance
+from scaling.isoflop.frontier import Frontier
+from scaling.isoflop.shape import Shape
+from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
+
+
+def bias_of_fit(
+    used: Sequence[Slice],
+    fitted: Mapping[CurveKind, Sequence[CurveFit | None]],
+    frontiers: Mapping[CurveKind, Frontier],
+    shape: Shape,
+    surface: Surface | Literal["fit"] | None,
+    extrapolate_to: float,
+    findings: list[Finding],
+) -> dict[CurveKind, CurveBias]:
+    """Return the bias of each kind of curve on the sizes that were really trained.
+
+    Parameters
+    ----------
+    used : sequence of K Slice
+    fitted : mapping of {"parabola", "law"} to K curves
+    frontiers : mapping of {"parabola", "law"} to Frontier
+    shape : Shape
+        Exponents that stand in for a surface.
+    surface : "fit", law or None
+    extrapolate_to : float
+    findings : list of Finding
+        Gets what went wrong with the surface.
+    """
+    law = _surface(used, surface, findings)
+    # Budgets may be named by another FLOP convention; the law knows only 6ND.
+    grids = [grid_slice(float(np.exp(np.mean(np.log(s.compute)))), s.params, s.weights) for s in used]
+    best = fitted.get("law") or fitted["parabola"]
+    out: dict[CurveKind, CurveBias] = {}
+    for kind, frontier in frontiers.items():
+        pairs = zip(fitted[kind], best, strict=True)
+        at = [i for i, (curve, top) in enumerate(pairs) if curve is not None and top is not None]
+        # Without a surface the law curves are their own truth, which says nothing.
+        if len(at) < 2 or (law is None and kind == "law"):
+            continue
+        known = joint_covariance([c for i in at if (c := fitted[kind][i]) is not None])
+        out[kind] = design_bias(
+            kind,
+            [law or _law_through(shape, grids[i].flops, best[i]) for i in at],
+            [grids[i] for i in at],
+            np.array([used[i].flops for i in at]),
+            known + frontier.params.between_sd**2 * np.eye(len(at)),
+            extrapolate_to,
+            describe(law) if law is not None else "the shape shared by the curves",
+            shape.total,
+        )
+    return out
+
+
+def _surface(
+    used: Sequence[Slice], surface: Surface | Literal["fit"] | None, findings: list[Finding]
+) -> ChinchillaLaw | None:
+    if surface is None:
+        return None
+    if not isinstance(surface, str):
+        return as_law(surface)
+    if surface != "fit":
+        raise DataError(f"surface is 'fit', a law or None, not {surface!r}", column="surface")
+    from scaling.fit import fit_chinchilla
+
+    names = ("params", "tokens", "loss")
+    columns: dict[str, Any] = {k: np.concatenate([getattr(s, k) for s in used]) for k in names}
+    try:
+        # Its doubts concern the surface; here only its exponents and its optimum matter.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScalingWarning)
+            return as_law(fit_chinchilla(**columns, n_boot=0))
+    except ScalingError as error:
+        findings.append(
+            Finding(
+                "no_surface",
+                "warning",
+                f"no surface could be fitted to these runs ({error}): the bias is worked out for the shape "
+                "the curves share",
+            )
+        )
+        return None
+
+
+def _law_through(shape: Shape, flops: float, curve: CurveFit | None) -> ChinchillaLaw:
+    """Return a law with the curve's optimum at 6ND = flops: level and depth do not matter to the bias."""
+    assert curve is not None
+    n = curve.params.value
+    d = flops / FLOPS_PER_PARAM_TOKEN / n
+    alpha, beta = shape.alpha, shape.beta
+    return ChinchillaLaw(E=0.0, A=n**alpha / alpha, B=d**beta / beta, alpha=alpha, beta=beta)
