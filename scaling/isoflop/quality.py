@@ -10,6 +10,7 @@ Nothing is left out silently: every point and every budget that goes is a `Findi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,10 @@ from scaling.isoflop.noise import moderated_variances, t_quantile
 _NEIGHBOURS = 5
 #: Weight, in points, of the typical budget's noise in each budget's own robust noise.
 _NOISE_PRIOR = 4.0
+#: A run further from its neighbours than this share of their range is not judged by them.
+_EXTRAPOLATION = 0.5
+#: Largest share of a budget's runs that may be outliers.
+_OUTLIER_LIMIT = 0.25
 #: A departure smaller than this share of the curve's depth is no outlier, however smooth the rest is.
 _OUTLIER_SHARE = 0.05
 
@@ -71,33 +76,56 @@ def screen(slices: list[Slice], rules: QualityRules) -> list[Screened]:
 
 
 def _outliers(checks: list[Check], rules: QualityRules) -> None:
-    """Leave out, worst first, runs that their neighbours do not predict."""
+    """Leave out, one per budget and round, the run that its neighbours predict worst, if badly enough.
+
+    The noise it is compared with is what the rest of its budget shows once that run is gone (a bad run
+    spoils the predictions of its neighbours too), pulled towards the typical budget.
+    """
     if rules.outlier_z is None:
         return
-    budget = {id(c): max(1, int(0.25 * c.keep.sum())) for c in checks}
+    left = {id(c): max(1, int(_OUTLIER_LIMIT * c.keep.sum())) for c in checks}
+    suspects = {id(c): _suspect(c) for c in checks}
     while True:
-        scored = [(c, *_neighbour_scores(c.used)) for c in checks]
-        scored = [entry for entry in scored if len(entry[1])]
-        if not scored:
-            return
-        own = np.array([1.4826 * np.median(np.abs(z)) for _, z, _ in scored])
-        typical = float(np.median(own))
+        known = [s.noise for s in suspects.values() if s is not None and s.n_noise]
+        typical = float(np.median(known)) if known else 0.0
         changed = False
-        for (c, z, share), s in zip(scored, own, strict=True):
-            n = len(z)
-            scale = np.sqrt((_NOISE_PRIOR * typical**2 + n * s**2) / (_NOISE_PRIOR + n))
-            odd = (np.abs(z) > rules.outlier_z * scale) & (share > _OUTLIER_SHARE)
-            if not odd.any() or budget[id(c)] == 0:
+        for c in checks:
+            s = suspects[id(c)]
+            if s is None or left[id(c)] == 0:
                 continue
-            worst = int(np.argmax(np.where(odd, np.abs(z), 0)))
-            i = int(np.flatnonzero(c.keep)[worst])
-            score = float(abs(z[worst]) / scale) if scale > 0 else np.inf
-            why = f"loss {c.slice.loss[i]:.4g} is {score:.1f} robust standard errors off its neighbours"
-            c.leave_out(i, "outlier", why, z=score)
-            budget[id(c)] -= 1
+            scale = np.sqrt((_NOISE_PRIOR * typical**2 + s.n_noise * s.noise**2) / (_NOISE_PRIOR + s.n_noise))
+            if s.gap <= rules.outlier_z * scale or s.share <= _OUTLIER_SHARE or not (known or s.n_noise):
+                continue
+            z = float(s.gap / scale) if scale > 0 else np.inf
+            why = f"loss {c.slice.loss[s.at]:.4g} is {z:.1f} robust standard errors off its neighbours"
+            c.leave_out(s.at, "outlier", why, z=z)
+            left[id(c)] -= 1
+            suspects[id(c)] = _suspect(c)
             changed = True
         if not changed:
             return
+
+
+class _Suspect(NamedTuple):
+    """The run worst predicted by its neighbours, and the noise of its budget without it."""
+
+    at: int
+    gap: float
+    share: float
+    noise: float
+    n_noise: int
+
+
+def _suspect(c: Check) -> _Suspect | None:
+    s = c.used
+    z, share = _neighbour_scores(s)
+    if not len(z):
+        return None
+    worst = int(np.argmax(np.abs(z)))
+    rest, _ = _neighbour_scores(s.take(np.delete(np.arange(len(s)), worst)))
+    noise = 1.4826 * float(np.median(np.abs(rest))) if len(rest) else 0.0
+    at = int(np.flatnonzero(c.keep)[worst])
+    return _Suspect(at, float(abs(z[worst])), float(share[worst]), noise, len(rest))
 
 
 def _neighbour_scores(s: Slice) -> tuple[Floats, Floats]:
@@ -114,6 +142,9 @@ def _neighbour_scores(s: Slice) -> tuple[Floats, Floats]:
         while m < len(near) and len(np.unique(x[near[:m]])) < 4:
             m += 1
         near = near[:m]
+        low, high = x[near].min(), x[near].max()
+        if max(low - x[i], x[i] - high) > _EXTRAPOLATION * (high - low):
+            continue  # out on its own: no neighbour can say
         design = np.vander(x[near] - x[i], 3, increasing=True) * np.sqrt(w[near])[:, None]
         influence = np.linalg.pinv(design)[0] * np.sqrt(w[near])
         gap = y[i] - influence @ y[near]
