@@ -61,15 +61,15 @@ def test_rows_of_run_tables(file):
 
 def test_hoffmann_points():
     table = _read("hoffmann2022_points.csv")
-    flops = 6.0 * table["params"] * table["tokens"]
+    flops = 6.0 * table["params_total"] * table["tokens"]
     assert flops.between(1e18, 2e22).all()
-    assert (table["params"] < table["tokens"]).all()
-    assert table["params"].between(5e7, 1.7e10).all()
+    assert (table["params_total"] < table["tokens"]).all()
+    assert table["params_total"].between(5e7, 1.7e10).all()
     assert table["loss"].between(2.0, 3.5).all()
     # In order of the (unrounded) compute, as in the table it was taken from.
     assert (flops.to_numpy()[1:] > flops.to_numpy()[:-1] * (1 - 2e-3)).all()
     # Two points of the figure that four digits make alike (data/README.md), and no other pair.
-    alike = table[table.duplicated(["params", "tokens", "loss"], keep=False)]
+    alike = table[table.duplicated(["params_total", "tokens", "loss"], keep=False)]
     assert list(alike["run_id"]) == ["hoffmann066", "hoffmann067"]
 
 
