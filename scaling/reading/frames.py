@@ -40,10 +40,11 @@ def typed_frame(raw: Raw, decimal: str) -> pd.DataFrame:
     if raw.frame is not None:
         frame: pd.DataFrame = raw.frame
         return frame
-    return pd.DataFrame({name: _typed(cells, decimal) for name, cells in raw.columns.items()})
+    return pd.DataFrame({name: typed_column(cells, decimal) for name, cells in raw.columns.items()})
 
 
-def _typed(cells: NDArray[Any], decimal: str) -> Any:
+def typed_column(cells: NDArray[Any], decimal: str) -> NDArray[Any]:
+    """Return a column as numbers or truth values where all its cells are such, else as it is."""
     if cells.dtype.kind in "iuf":
         return cells
     given = [cell for cell in cells.tolist() if not is_missing(cell)]

@@ -12,18 +12,18 @@ import numpy as np
 from scaling.audit import Audit
 from scaling.cells import Floats
 from scaling.errors import DataError, DataWarning
-from scaling.findings import Finding
 from scaling.reading import bands, checks, derive, groups, repeats, scales
 from scaling.reading.columns import ROLES
 from scaling.reading.draft import Draft
 from scaling.reading.formats import read_raw
-from scaling.reading.frames import Where, is_index_name, rows_where, typed_frame
+from scaling.reading.frames import Where, is_index_name, rows_where, typed_column, typed_frame
 from scaling.reading.losses import settle_loss
 from scaling.reading.understand import Understanding, others, understand
 from scaling.runs import RunTable
 
 #: Words for a run that ended as planned.
 _OK = frozenset({"ok", "finished", "completed", "complete", "done", "success", "succeeded"})
+_SPLITS = {"tra": "train", "val": "validation", "eva": "validation", "tes": "validation", "dev": "validation"}
 _OPTIONAL = ("flops", "sigma", "loss_se_eval", "unique_tokens", "params_active")
 _AS_COVARIATES = ("batch_tokens", "warmup_tokens", "bytes_per_token")
 
@@ -127,21 +127,21 @@ def _finish(draft: Draft, found: Understanding, frame: Any, unit: str) -> RunTab
         optional[role] = values
     kept_frame = frame.iloc[draft.kept].reset_index(drop=True)
     labels: dict[str, Any] = {role: draft.label(role) for role in ("run_id", "trunk_id", "seed", "status")}
-    findings = tuple(draft.findings)
+    loss = found.chosen["loss"].header
+    loss_kind = loss.kind or _loss_kind(draft)
     names = list(draft.raw.columns)
-    covariates = _covariates(draft, found, kept_frame)
+    covariates = _covariates(draft, found)
     order = {role: i for i, role in enumerate(ROLES)}
     audit = Audit(
         columns=dict(sorted(draft.columns.items(), key=lambda item: order.get(item[0], 0))),
         n_read=len(draft.raw.row),
         n_kept=len(draft.kept),
         dropped=tuple(sorted(draft.dropped)),
-        findings=findings,
+        findings=tuple(draft.findings),
         unused=tuple(name for name in names if name not in found.used and name not in covariates),
         source=draft.raw.source,
         row_word=draft.raw.row_word,
     )
-    loss = found.chosen["loss"].header
     params = found.chosen.get("params")
     return RunTable.from_arrays(
         params=draft.values["params"][draft.kept],
@@ -152,7 +152,7 @@ def _finish(draft: Draft, found: Understanding, frame: Any, unit: str) -> RunTab
         row=draft.raw.row[draft.kept],
         covariates=covariates,
         loss_unit=unit,
-        loss_kind=loss.kind or _loss_kind(draft),
+        loss_kind=loss_kind,
         params_kind=(params.header.kind if params is not None else "") or "unstated",
         frame=kept_frame,
         source=draft.raw.source,
@@ -160,38 +160,31 @@ def _finish(draft: Draft, found: Understanding, frame: Any, unit: str) -> RunTab
     )
 
 
-def _covariates(draft: Draft, found: Understanding, frame: Any) -> dict[str, Floats]:
+def _covariates(draft: Draft, found: Understanding) -> dict[str, Floats]:
     """Return every other numeric column of the kept rows."""
-    import pandas as pd
-
-    taken = found.used - {
-        found.chosen[r].seen for r in ("steps", "batch", "seq_len", "epochs") if r in found.chosen
-    }
+    only_checks = {found.chosen[r].seen for r in ("steps", "batch", "seq_len", "epochs") if r in found.chosen}
+    taken = found.used - only_checks
     out = {role: draft.values[role][draft.kept] for role in _AS_COVARIATES if role in draft.values}
     out |= {name: values[draft.kept] for name, values in others(draft, found).items()}
-    for name in frame.columns:
-        series = frame[name]
-        plain = pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series)
-        if str(name) not in taken and not is_index_name(str(name)) and plain:
-            out[str(name)] = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    for name, cells in draft.raw.columns.items():
+        if name not in taken and not is_index_name(name):
+            column = typed_column(cells[draft.kept], draft.decimal)
+            if column.dtype.kind in "iuf":
+                out[name] = column.astype(np.float64)
     return out
 
 
 def _loss_kind(draft: Draft) -> str:
     """Read the split of the loss from its column, where all rows agree."""
-    labels = draft.label("loss_kind")
-    kinds = {str(x).lower()[:3] for x in labels} if labels is not None else set()
-    if kinds and kinds <= {"val", "eva", "tes", "dev"}:
-        return "validation"
-    if kinds == {"tra"}:
-        return "train"
-    if len(kinds) > 1:
-        draft.findings.append(
-            Finding(
-                "mixed_splits", "warning", f"the losses are of several splits: {', '.join(sorted(kinds))}"
-            )
-        )
-    return "unstated"
+    words = (
+        sorted({str(x).lower() for x in draft.labels["loss_kind"][draft.kept]})
+        if "loss_kind" in draft.labels
+        else []
+    )
+    kinds = {_SPLITS.get(word[:3], "unstated") for word in words}
+    if len(words) > 1 and len(kinds) > 1:
+        draft.note("mixed_splits", "warning", f"the losses are of several splits: {', '.join(words)}")
+    return kinds.pop() if len(kinds) == 1 else "unstated"
 
 
 def _warn(table: RunTable) -> None:

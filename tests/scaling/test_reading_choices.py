@@ -1,0 +1,151 @@
+"""Choosing columns: what the caller may say, what the table decides, and what is asked back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scaling.errors import DataError, DataWarning, UnitError
+from scaling.table import load_runs
+
+N, D, LOSS = [1e8, 2e8, 4e8, 8e8], [2e9, 4e9, 8e9, 1.6e10], [3.4, 3.1, 2.9, 2.7]
+BASE = pd.DataFrame({"params": N, "tokens": D, "loss": LOSS})
+
+
+# -- which parameter count -------------------------------------------------------------------------
+
+
+def test_total_before_matmul_before_non_embedding():
+    kinds = {"params_total": 4.0, "params_matmul": 3.0, "params_non_embedding": 2.0}
+    left = dict(kinds)
+    for expected in ("total", "matmul", "non_embedding"):
+        frame = BASE.drop(columns="params").assign(**{name: np.array(N) * f for name, f in left.items()})
+        runs = load_runs(frame)
+        assert runs.params_kind == expected
+        assert runs.params == pytest.approx(np.array(N) * kinds[f"params_{expected}"])
+        others = set(left) - {f"params_{expected}"}
+        assert others <= set(runs.covariates)
+        found = runs.audit.finding("params_choice")
+        assert (found is None) == (not others)
+        if found:
+            assert found.severity == "info"
+            assert set(found.evidence["others"].values()) == others
+        del left[f"params_{expected}"]
+
+
+def test_another_count_can_be_asked_for():
+    frame = BASE.assign(params_no_embed=np.array(N) * 0.8)
+    assert load_runs(frame).params_kind == "unstated"
+    runs = load_runs(frame, columns={"params": "params_no_embed"})
+    assert runs.params_kind == "non_embedding"
+    assert runs.covariates["params_unstated"].tolist() == N
+
+
+def test_two_plain_counts_that_differ_are_ambiguous():
+    frame = BASE.assign(params_total=np.array(N) * 1.2)
+    with pytest.raises(DataError, match=r"2 columns could be params: .*'params'.*'params_total'"):
+        load_runs(frame)
+    same = BASE.assign(n_params_M=np.round(np.array(N) / 1e6))
+    runs = load_runs(same)
+    assert runs.audit.columns["params"] == ("params", "")
+    assert "'n_params_M' say the same" in runs.audit.finding("same_quantity").message
+
+
+def test_weak_names_give_way():
+    frame = BASE.assign(
+        size=["100M", "200M", "400M", "800M"], C=[1, 2, 3, 4], N=[1, 2, 3, 4], budget=[5.0] * 4
+    )
+    runs = load_runs(frame)
+    assert runs.params.tolist() == N
+    assert runs.flops is None  # a budget of 5 is dollars, a C of 4 something else
+    letters = BASE.rename(columns={"params": "N", "tokens": "D", "loss": "L"}).assign(
+        C=6 * np.array(N) * np.array(D)
+    )
+    runs = load_runs(letters)
+    assert (runs.params.tolist(), runs.tokens.tolist(), runs.loss.tolist()) == (N, D, LOSS)
+    assert runs.flops == pytest.approx(runs.compute)
+
+
+# -- derived ---------------------------------------------------------------------------------------
+
+
+def test_tokens_from_flops():
+    frame = pd.DataFrame({"Model Size": N, "Training FLOP": 6 * np.array(N) * np.array(D), "loss": LOSS})
+    runs = load_runs(frame)
+    assert runs.tokens == pytest.approx(D)
+    assert runs.audit.columns["tokens"] == ("Training FLOP", "C / 6N")
+    assert runs.audit.finding("tokens_from_flops").severity == "info"
+
+
+def test_params_from_flops_is_a_doubt():
+    frame = pd.DataFrame({"tokens": D, "flops": 6 * np.array(N) * np.array(D), "loss": LOSS})
+    with pytest.warns(DataWarning, match="params_from_flops"):
+        assert load_runs(frame).params == pytest.approx(N)
+
+
+def test_nothing_is_derived_from_a_throughput():
+    frame = pd.DataFrame({"params": N, "tflops": [180.0] * 4, "loss": LOSS})
+    with pytest.raises(DataError, match="no column for tokens"):
+        load_runs(frame)
+
+
+def test_a_missing_flop_cell_is_a_bad_row_where_tokens_hang_on_it():
+    frame = pd.DataFrame({"params": N, "flops": [1e18, None, 3e18, 4e18], "loss": LOSS})
+    with pytest.raises(DataError, match="row 1: no tokens: C / 6N needs a value of flops"):
+        load_runs(frame)
+
+
+# -- told by the caller ----------------------------------------------------------------------------
+
+
+def test_columns_take_units_numbers_and_names_in_any_case():
+    frame = pd.DataFrame({"size": [100, 200], "Steps": [1000, 2000], "Metric": [3.4, 3.1]})
+    runs = load_runs(
+        frame,
+        columns={"params_M": "SIZE", "batch_tokens": "0.5M", "val_loss": "metric"} | {"batch_tokens": 5e5},
+    )
+    assert runs.params.tolist() == [1e8, 2e8]
+    assert runs.tokens.tolist() == [5e8, 1e9]
+    assert runs.loss_kind == "validation"
+    one_model = load_runs(frame, columns={"params": 1e8, "batch_tokens": 5e5, "loss": "Metric"})
+    assert one_model.params.tolist() == [1e8, 1e8]
+    assert one_model.audit.columns["params"] == ("argument", "1e+08 for all rows")
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"parms": "params"}, "no such quantity; did you mean 'params'"),
+        ({"zzz": "params"}, "known: params, tokens, loss"),
+        ({"loss": "los"}, "no column 'los'.*did you mean 'loss'"),
+        ({"loss": "zzz"}, "Columns: params, tokens, loss"),
+        ({"params": "params", "params_M": "tokens"}, "gives params twice"),
+        ({"params": -1.0}, "finite and positive"),
+        ({"params": [1, 2]}, "not a number"),
+    ],
+)
+def test_what_columns_cannot_mean(columns, words):
+    with pytest.raises(DataError, match=words):
+        load_runs(BASE, columns=columns)
+
+
+def test_near_names_are_shown():
+    frame = BASE.rename(columns={"loss": "loss_openlm"})
+    with pytest.raises(
+        DataError, match=r"Names that contain 'loss': loss_openlm.*columns=\{'loss': 'loss_openlm'\}"
+    ):
+        load_runs(frame)
+
+
+def test_options_are_checked():
+    for more in (
+        {"on_bad": "ignore"},
+        {"bytes_per_token": 0.0},
+        {"warmup_tokens": np.nan},
+        {"allow": "everything"},
+    ):
+        with pytest.raises(DataError):
+            load_runs(BASE, **more)
+    with pytest.raises(UnitError):
+        load_runs(BASE, loss_unit="bits per character")
