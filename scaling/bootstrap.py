@@ -53,7 +53,7 @@ def bootstrap(
     n_boot: int,
     seed: int,
     *,
-    axes: tuple[Array, ...] = (),
+    axes: tuple[Index, ...] = (),
     min_levels: tuple[int, ...] = (),
     progress: Progress | None = None,
 ) -> Draws:
@@ -150,7 +150,7 @@ def _audit(problem: Objective, best: Array, starts: Array, rows: Index) -> int:
     return int((warm > lowest * (1 + _LOWER) + part.rounding()).sum())
 
 
-def _enough_levels(units: Array, axes: tuple[Array, ...], min_levels: tuple[int, ...]) -> Mask:
+def _enough_levels(units: Array, axes: tuple[Index, ...], min_levels: tuple[int, ...]) -> Mask:
     """Tell which resamples hold enough distinct levels of every variable."""
     usable = np.ones(len(units), dtype=bool)
     present = units > 0

@@ -29,7 +29,8 @@ def check_method(method: str) -> None:
     """Raise `DataError` unless `method` names an interval."""
     if method not in get_args(IntervalMethod):
         raise DataError(
-            f"interval must be one of {', '.join(get_args(IntervalMethod))}, got {method!r}", column="interval"
+            f"interval must be one of {', '.join(get_args(IntervalMethod))}, got {method!r}",
+            column="interval",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scaling.laws.base import Array
+from scaling.laws.base import Array, Mask
 
 
 def solve_spd(matrices: Array, rhs: Array) -> tuple[Array, Mask]:

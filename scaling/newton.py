@@ -244,9 +244,9 @@ def _metric(problem: Objective, theta: Array) -> Array:
     """Diagonal of J'WJ over all runs: the size of each parameter's effect, to damp in equal parts."""
     tape = problem.form.tape(theta)
     weights = np.broadcast_to(problem.weights * problem.scale**2, tape.f.shape)
-    diagonal = np.einsum("ijj->ij", tape.curvature(weights, np.zeros_like(tape.f)))
+    diagonal: Array = np.einsum("ijj->ij", tape.curvature(weights, np.zeros_like(tape.f)))
     floor: Array = 1e-12 * diagonal.max(axis=1, keepdims=True)
-    return np.maximum(diagonal, floor)
+    return np.asarray(np.maximum(diagonal, floor))
 
 
 def _newton_step(

@@ -65,7 +65,7 @@ class Plan:
 
 
 def labels(keys: ArrayLike) -> Index:
-    """Number the distinct values of `keys` from 0, in sorted order of their text where mixed."""
+    """Return the distinct values of `keys` numbered from 0, by their text where types mix."""
     values = np.asarray(keys)
     if values.dtype == object:
         values = values.astype(str)
@@ -73,12 +73,12 @@ def labels(keys: ArrayLike) -> Index:
 
 
 def model_sizes(params: Array) -> Index:
-    """Number model sizes: a new one begins where sorted ln N jumps by more than 1%."""
+    """Return model sizes numbered from 0: a new one begins where sorted ln N jumps by more than 1%."""
     return levels(params, _SAME_SIZE)
 
 
 def levels(values: Array, tolerance: float) -> Index:
-    """Number groups of positive values: a new one begins where sorted logs jump by more than `tolerance`."""
+    """Return positive values grouped and numbered from 0: a group begins where logs jump by `tolerance`."""
     log = np.log(values)
     order = np.argsort(log, kind="stable")
     step = np.diff(log[order]) > tolerance

@@ -41,7 +41,11 @@ class Form(Protocol):
 
     lower: Array  # (p,) box the solver keeps parameters in
     upper: Array  # (p,)
-    fixed: Mapping[int, float]  # parameters held at a value
+
+    @property
+    def fixed(self) -> Mapping[int, float]:
+        """Parameters held at a value, by position."""
+        ...
 
     def tape(self, theta: Array) -> Tape:
         """Evaluate at a batch of parameter vectors, shape (P, p)."""

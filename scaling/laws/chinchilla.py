@@ -227,7 +227,7 @@ def attach(
     )
     exponents = {i: held[n] for i, n in enumerate(("alpha", "beta")) if n in held}
     if same_exponent:
-        exponents = {0: v for v in exponents.values()}
+        exponents = dict.fromkeys([0] if exponents else [], next(iter(exponents.values()), 0.0))
     form = PowerSum(
         np.stack([log_n - centre[0], log_d - centre[1]]),
         (0, 0) if same_exponent else (0, 1),

@@ -1,0 +1,65 @@
+"""Refuse answers the data do not determine; warn of those far outside them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal, get_args
+
+from scaling.diagnose import Diagnostics, extrapolation
+from scaling.errors import DataError, ExtrapolationWarning, NotIdentifiedError
+from scaling.estimate import Estimate
+from scaling.runs import RunTable
+
+Unidentified = Literal["raise", "return"]
+
+#: An interval whose ends differ by more than this factor says nothing that could be acted on.
+HOPELESS_RATIO = 100.0
+#: Decades of compute beyond the data from which an answer is warned about, and refused.
+WARN_DECADES, REFUSE_DECADES = 1.5, 3.0
+
+
+def guard(
+    answer: Estimate,
+    runs: RunTable,
+    diagnostics: Diagnostics,
+    flops: float,
+    unidentified: Unidentified,
+    *,
+    has_draws: bool,
+) -> None:
+    """Raise or warn where an answer at `flops` goes beyond what the runs say.
+
+    Raises
+    ------
+    NotIdentifiedError
+        The interval spans more than a factor 100, or the answer lies more than 3 decades of compute
+        beyond the runs, unless `unidentified` is ``"return"``.
+    DataError
+        For another `unidentified`.
+    """
+    if unidentified not in get_args(Unidentified):
+        raise DataError(
+            f"unidentified must be 'raise' or 'return', got {unidentified!r}", column="unidentified"
+        )
+    away = extrapolation(runs, flops)
+    why = []
+    if has_draws and not answer.high <= HOPELESS_RATIO * answer.low:
+        why.append(f"its {100 * answer.level:g}% interval runs from {answer.low:.3g} to {answer.high:.3g}")
+    if away > REFUSE_DECADES:
+        why.append(f"it lies {away:.1f} decades of compute beyond the runs fitted")
+    if why and unidentified == "raise":
+        remedy = diagnostics.remedy or "Runs nearer to it would identify it."
+        raise NotIdentifiedError(
+            f"{answer.name} is not identified by these {len(runs)} runs: {' and '.join(why)}. {remedy} "
+            "(unidentified='return' gives the number all the same.)",
+            quantities=(answer.name,),
+            condition_number=diagnostics.condition_number,
+            remedy=remedy,
+        )
+    if away > WARN_DECADES:
+        warnings.warn(
+            f"{answer.name} lies {away:.1f} decades of compute beyond the runs fitted; its interval holds if the "
+            "law does",
+            ExtrapolationWarning,
+            stacklevel=4,
+        )

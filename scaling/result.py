@@ -1,0 +1,303 @@
+"""The fitted Chinchilla law: numbers with intervals, and what may be concluded from them."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from scaling.answers import Optimum, Prediction, Regime
+from scaling.audit import Audit
+from scaling.diagnose import Diagnostics, extrapolation
+from scaling.errors import DataError, ExtrapolationWarning
+from scaling.estimate import Estimate
+from scaling.guard import WARN_DECADES, Unidentified, guard
+from scaling.intervals import check_level, estimate
+from scaling.laws.base import Array
+from scaling.laws.chinchilla import COEFFICIENTS, FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
+from scaling.runs import RunTable
+from scaling.settings import Settings
+from scaling.solver import Certificate
+from scaling.units import parse_count
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Verdict = Literal["identified", "weak", "not identified"]
+Status = Literal["converged", "bound_hit", "not_converged"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChinchillaFit:
+    """A fitted law L(N, D) = E + A/N^alpha + B/D^beta. Made by `fit_chinchilla`.
+
+    Parameters
+    ----------
+    law : ChinchillaLaw
+        The optimum, at full precision.
+    objective : float
+        Sum over runs of w_i Huber_delta(log L - log of the law).
+    certificate : Certificate
+        Evidence that the optimum is global.
+    status : {"converged", "bound_hit", "not_converged"}
+        How the search ended; ``"bound_hit"`` when E = 0 or an exponent is at its bound.
+    draws : ChinchillaLaw
+        Bootstrap draws: a law whose fields are arrays, shape (n_draws,).
+    n_failed : int
+        Bootstrap replicates without a usable optimum, and `failures` why.
+    failures : tuple of (str, int)
+        See `n_failed`.
+    diagnostics : Diagnostics
+        Condition, spread, influence, residuals, and the findings drawn from them.
+    runs : RunTable
+        The runs fitted.
+    weights, scale : array, shape (n,)
+        Row weights and residual multipliers (sigma0 / sigma_i) used.
+    settings : Settings
+        What was asked for.
+    """
+
+    law: ChinchillaLaw
+    objective: float
+    certificate: Certificate
+    status: Status
+    draws: ChinchillaLaw
+    n_failed: int
+    failures: tuple[tuple[str, int], ...]
+    diagnostics: Diagnostics
+    runs: RunTable
+    weights: Array
+    scale: Array
+    settings: Settings
+    audit: Audit = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "audit", self.runs.audit)
+
+    # --- what may be concluded -------------------------------------------------------------------
+
+    @property
+    def n_runs(self) -> int:
+        """Number of runs fitted."""
+        return len(self.runs)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the optimiser's own test was passed; `certificate.reason` says how it ended."""
+        return self.certificate.converged
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the data determine the law, by `diagnostics.identification`."""
+        severities = {f.severity for f in self.diagnostics.identification}
+        if "error" in severities:
+            return "not identified"
+        return "weak" if "warning" in severities else "identified"
+
+    @property
+    def residuals(self) -> Array:
+        """Log L minus the log of the law, shape (n,)."""
+        return np.asarray(np.log(self.runs.loss) - np.log(self.law.loss(self.runs.params, self.runs.tokens)))
+
+    # --- numbers with intervals ------------------------------------------------------------------
+
+    def ci(self, name: str, level: float | None = None) -> Estimate:
+        """Return a coefficient, or the exponent a of N* ~ C^a ("params_exponent", "tokens_exponent").
+
+        Raises
+        ------
+        DataError
+            For a name that is none of these.
+        """
+        names = (*COEFFICIENTS, "params_exponent", "tokens_exponent")
+        if name not in names:
+            raise DataError(f"{name!r} is none of {', '.join(names)}", column=name)
+        unit = self.runs.loss_unit if name == "E" else ""
+        return self._estimate(getattr(self.draws, name), getattr(self.law, name), name, unit, level)
+
+    def tokens_at(
+        self, params: float | str, *, level: float | None = None, unidentified: Unidentified = "raise"
+    ) -> Estimate:
+        """Return D*(N): the tokens at which `params` is the compute-optimal size.
+
+        Parameters
+        ----------
+        params : float or str
+            N, e.g. ``1e9`` or ``"1B"``, counted as in the table fitted (`runs.params_kind`).
+        level : float, optional
+            Coverage of the interval; the fit's own by default.
+        unidentified : {"raise", "return"}
+            What to do when the data do not determine the answer.
+
+        Raises
+        ------
+        NotIdentifiedError
+            The interval spans more than a factor 100 or the answer lies more than 3 decades of
+            compute beyond the data; the message says what would identify it.
+        """
+        n = _count("params", params)
+        out = self._estimate(self.draws.tokens_at(n), self.law.tokens_at(n), f"D*({n:.4g})", "tokens", level)
+        self._guard(out, n * out.value * FLOPS_PER_PARAM_TOKEN, unidentified)
+        return out
+
+    def params_at(
+        self, tokens: float | str, *, level: float | None = None, unidentified: Unidentified = "raise"
+    ) -> Estimate:
+        """Return N*(D): the size for which `tokens` are compute-optimal. See `tokens_at`."""
+        d = _count("tokens", tokens)
+        out = self._estimate(self.draws.params_at(d), self.law.params_at(d), f"N*({d:.4g})", "params", level)
+        self._guard(out, d * out.value * FLOPS_PER_PARAM_TOKEN, unidentified)
+        return out
+
+    def tokens_per_param(
+        self, params: float | str, *, level: float | None = None, unidentified: Unidentified = "raise"
+    ) -> Estimate:
+        """Return D*(N)/N. It is constant only when alpha = beta. See `tokens_at`."""
+        n = _count("params", params)
+        draws, value = self.draws.tokens_per_param(n), self.law.tokens_per_param(n)
+        out = self._estimate(draws, value, f"D*/N at {n:.4g}", "tokens/param", level)
+        self._guard(out, n * n * out.value * FLOPS_PER_PARAM_TOKEN, unidentified)
+        return out
+
+    def optimal(
+        self, flops: float | str, *, level: float | None = None, unidentified: Unidentified = "raise"
+    ) -> Optimum:
+        """Return the compute-optimal run for a budget of C = 6 N D FLOPs. See `tokens_at`."""
+        c = _count("flops", flops)
+        best, draws = self.law.optimal(c), self.draws.optimal(c)
+        ratio = self._estimate(
+            draws.tokens / draws.params, best.tokens / best.params, "D*/N*", "tokens/param", level
+        )
+        self._guard(ratio, c, unidentified)
+        return Optimum(
+            c,
+            self._estimate(draws.params, best.params, f"N*(C={c:.3g})", "params", level),
+            self._estimate(draws.tokens, best.tokens, f"D*(C={c:.3g})", "tokens", level),
+            self._estimate(draws.loss, best.loss, "loss", self.runs.loss_unit, level),
+            ratio,
+            extrapolation(self.runs, c),
+        )
+
+    def predict(self, params: float | str, tokens: float | str, *, level: float | None = None) -> Prediction:
+        """Return the loss at (params, tokens): of the law, and of one new run.
+
+        The interval of a single run adds to each draw of the law a resampled residual and a normal
+        drift. The drift's standard deviation is, per decade of compute beyond the data, the trend
+        in the residuals together with its standard error: what a departure from the law too small
+        to see inside the data may grow to outside.
+        """
+        n, d = _count("params", params), _count("tokens", tokens)
+        mean = self._estimate(
+            self.draws.loss(n, d), self.law.loss(n, d), "loss of the law", self.runs.loss_unit, level
+        )
+        away = extrapolation(self.runs, FLOPS_PER_PARAM_TOKEN * n * d)
+        rng = np.random.default_rng([self.settings.seed, 2])
+        size = np.asarray(self.draws.E).size
+        pool = self.residuals * self.scale
+        pool = np.concatenate([pool, -pool])
+        noise = rng.choice(pool, size=size) + rng.normal(size=size) * self.diagnostics.drift * away
+        single = self._estimate(
+            self.draws.loss(n, d) * np.exp(noise), mean.value, "loss of one run", self.runs.loss_unit, level
+        )
+        if away > WARN_DECADES:
+            warnings.warn(
+                f"N={n:.3g}, D={d:.3g} lies {away:.1f} decades of compute beyond the runs fitted; intervals "
+                "hold if the law does",
+                ExtrapolationWarning,
+                stacklevel=2,
+            )
+        return Prediction(n, d, mean, single, away, self.runs.loss_kind)
+
+    def regime(self, params: float | str, tokens: float | str, *, level: float | None = None) -> Regime:
+        """Say whether a run of `tokens` is over- or under-trained for its size, and at what loss."""
+        n, d = _count("params", params), _count("tokens", tokens)
+        factor = self._estimate(
+            d / np.asarray(self.draws.tokens_at(n)), d / self.law.tokens_at(n), "D/D*(N)", "", level
+        )
+        self._guard(factor, FLOPS_PER_PARAM_TOKEN * n * d, "raise")
+        c = FLOPS_PER_PARAM_TOKEN * n * d
+        unit = self.runs.loss_unit
+        excess = self._estimate(
+            self.draws.loss(n, d) - self.draws.optimal(c).loss,
+            self.law.loss(n, d) - self.law.optimal(c).loss,
+            "excess loss",
+            unit,
+            level,
+        )
+        loss = self._estimate(self.draws.loss(n, d), self.law.loss(n, d), "loss", unit, level)
+        label = "compute-optimal within the interval"
+        if factor.low > 1:
+            label = "over-trained"
+        elif factor.high < 1:
+            label = "under-trained"
+        return Regime(n, d, factor, loss, excess, label)
+
+    # --- words and files -------------------------------------------------------------------------
+
+    def summary(self) -> str:
+        """Return the fit as one readable block: law, intervals, verdict, warnings."""
+        from scaling.summary import text
+
+        return text(self)
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        from scaling.summary import html
+
+        return html(self)
+
+    def to_json(self) -> str:
+        """Return the whole fit, with its runs and draws, as JSON; `from_json` gives it back exactly."""
+        from scaling.storage import fit_to_json
+
+        return fit_to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> ChinchillaFit:
+        """Read what `to_json` wrote."""
+        from scaling.storage import fit_from_json
+
+        return fit_from_json(text)
+
+    def save(self, path: str | Path) -> None:
+        """Write `to_json` to a file; complete or not at all."""
+        from scaling.storage import write_atomically
+
+        write_atomically(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: str | Path) -> ChinchillaFit:
+        """Read what `save` wrote."""
+        from pathlib import Path
+
+        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+
+    # --- helpers ---------------------------------------------------------------------------------
+
+    def _estimate(self, draws: Any, value: float, name: str, unit: str, level: float | None) -> Estimate:
+        return estimate(
+            np.asarray(draws),
+            value,
+            self.settings.level if level is None else check_level(level),
+            self.settings.interval,
+            name=name,
+            unit=unit,
+        )
+
+    def _guard(self, answer: Estimate, flops: float, unidentified: Unidentified) -> None:
+        guard(answer, self.runs, self.diagnostics, flops, unidentified, has_draws=self.draws.E.size > 0)
+
+
+def _count(name: str, value: float | str) -> float:
+    """Read a positive count given by the user."""
+    try:
+        out = parse_count(value)
+    except DataError as error:
+        raise DataError(f"{name}: {error}", column=name) from error
+    if not (out > 0 and np.isfinite(out)):
+        raise DataError(f"{name} must be positive and finite, got {value!r}", column=name)
+    return out

@@ -1,0 +1,167 @@
+"""Fits on disk: JSON at full precision, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scaling.audit import Audit
+from scaling.diagnose import Diagnostics
+from scaling.errors import DataError
+from scaling.findings import Finding
+from scaling.influence import Influence
+from scaling.laws.chinchilla import ChinchillaLaw
+from scaling.runs import RunTable
+from scaling.settings import Settings
+from scaling.solver import Certificate
+
+if TYPE_CHECKING:
+    from scaling.result import ChinchillaFit
+
+FORMAT = "isoflop-fit-1"
+
+_NUMBERS = ("params", "tokens", "loss", "flops", "sigma", "loss_se_eval", "unique_tokens", "params_active")
+_LABELS = ("run_id", "trunk_id", "seed", "status")
+_WORDS = ("loss_unit", "loss_kind", "params_kind", "source")
+
+
+def write_atomically(path: str | Path, text: str) -> None:
+    """Write text to a file so that a reader never sees half of it.
+
+    Raises
+    ------
+    OSError
+        When the disk is full or the folder is missing; the old file, if any, is then untouched.
+    """
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def fit_to_json(fit: ChinchillaFit) -> str:
+    """Return a fit as JSON. Floats are written so that they read back to the same bits."""
+    data = {
+        "format": FORMAT,
+        "law": fit.law.to_dict(),
+        "objective": fit.objective,
+        "certificate": asdict(fit.certificate),
+        "status": fit.status,
+        "draws": fit.draws.to_dict(),
+        "n_failed": fit.n_failed,
+        "failures": [list(f) for f in fit.failures],
+        "diagnostics": _diagnostics_to_dict(fit.diagnostics),
+        "runs": runs_to_dict(fit.runs),
+        "weights": fit.weights.tolist(),
+        "scale": fit.scale.tolist(),
+        "settings": asdict(fit.settings),
+    }
+    return json.dumps(data, default=_plain)
+
+
+def fit_from_json(text: str) -> ChinchillaFit:
+    """Read what `fit_to_json` wrote.
+
+    Raises
+    ------
+    DataError
+        The text is no saved fit, or one of another format.
+    """
+    from scaling.result import ChinchillaFit
+
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(f"not a saved fit: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        seen = data.get("format") if isinstance(data, dict) else type(data).__name__
+        raise DataError(f"not a saved fit of this version: format {seen!r}, expected {FORMAT!r}")
+    certificate = dict(data["certificate"])
+    if certificate["second_basin"] is not None:
+        certificate["second_basin"] = tuple(certificate["second_basin"])
+    return ChinchillaFit(
+        law=ChinchillaLaw.from_dict(data["law"]),
+        objective=data["objective"],
+        certificate=Certificate(**certificate),
+        status=data["status"],
+        draws=ChinchillaLaw.from_dict(data["draws"]),
+        n_failed=data["n_failed"],
+        failures=tuple((why, count) for why, count in data["failures"]),
+        diagnostics=_diagnostics_from_dict(data["diagnostics"]),
+        runs=runs_from_dict(data["runs"]),
+        weights=np.array(data["weights"], dtype=float),
+        scale=np.array(data["scale"], dtype=float),
+        settings=Settings(**data["settings"]),
+    )
+
+
+def runs_to_dict(runs: RunTable) -> dict[str, Any]:
+    """Return a table of runs as plain types; the original frame is not kept."""
+    out: dict[str, Any] = {name: getattr(runs, name) for name in _WORDS}
+    for name in (*_NUMBERS, *_LABELS, "row"):
+        values = getattr(runs, name)
+        out[name] = None if values is None else values.tolist()
+    out["covariates"] = {name: values.tolist() for name, values in runs.covariates.items()}
+    out["audit"] = runs.audit.to_dict()
+    return out
+
+
+def runs_from_dict(data: dict[str, Any]) -> RunTable:
+    """Read what `runs_to_dict` wrote."""
+    audit = dict(data["audit"])
+    audit["columns"] = {name: tuple(pair) for name, pair in audit["columns"].items()}
+    audit["dropped"] = tuple((row, why) for row, why in audit["dropped"])
+    audit["unused"] = tuple(audit["unused"])
+    audit["findings"] = tuple(Finding(**f) for f in audit["findings"])
+    rest = {k: v for k, v in data.items() if k != "audit"}
+    return RunTable.from_arrays(**rest, audit=Audit(**audit))
+
+
+def _diagnostics_to_dict(d: Diagnostics) -> dict[str, Any]:
+    out = {f.name: getattr(d, f.name) for f in fields(d)}
+    out["identification"] = [f.to_dict() for f in d.identification]
+    out["model"] = [f.to_dict() for f in d.model]
+    if d.influence is not None:
+        found = {f.name: getattr(d.influence, f.name) for f in fields(d.influence)}
+        for name in ("without_highest_losses", "without_largest_residuals"):
+            found[name] = found[name].to_dict()
+        out["influence"] = found
+    return out
+
+
+def _diagnostics_from_dict(data: dict[str, Any]) -> Diagnostics:
+    out = dict(data)
+    out["tokens_per_param"] = tuple(out["tokens_per_param"])
+    for name in ("identification", "model"):
+        out[name] = tuple(Finding(**f) for f in out[name])
+    if out["influence"] is not None:
+        found = dict(out["influence"])
+        for name in ("without_highest_losses", "without_largest_residuals"):
+            found[name] = ChinchillaLaw.from_dict(found[name])
+        for name in ("rows", "positions"):
+            found[name] = np.array(found[name], dtype=np.int64)
+        found["change"] = np.array(found["change"], dtype=float)
+        for name in ("highest_loss_rows", "largest_residual_rows"):
+            found[name] = tuple(found[name])
+        out["influence"] = Influence(**found)
+    return Diagnostics(**out)
+
+
+def _plain(value: Any) -> Any:
+    """Turn numpy's types into Python's for JSON."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no place in a saved fit")
