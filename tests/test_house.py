@@ -134,11 +134,18 @@ def test_import_scaling_needs_the_standard_library_alone():
 
 
 def test_import_cost():
-    """`from scaling import fit_chinchilla` costs at most twice `import numpy`: best of several, in turns."""
-    code = "import time; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
-    statements = ("import numpy", "from scaling import fit_chinchilla")
-    rounds = [[float(_run(code.format(s))) for s in statements] for _ in range(5)]
-    numpy, scaling = (min(column) for column in zip(*rounds, strict=True))
+    """`from scaling import fit_chinchilla` costs at most twice `import numpy`.
+
+    CPU seconds, best of several fresh interpreters in turns: a busy machine asks for more rounds, not for
+    a wider bound.
+    """
+    code = "import time; t = time.process_time(); {}; print(time.process_time() - t)"
+    numpy = scaling = float("inf")
+    for rounds in range(1, 13):
+        numpy = min(numpy, float(_run(code.format("import numpy"))))
+        scaling = min(scaling, float(_run(code.format("from scaling import fit_chinchilla"))))
+        if rounds >= 3 and scaling <= 2 * numpy:
+            break
     assert scaling <= 2 * numpy, f"{scaling:.3f} s against {numpy:.3f} s for numpy"
 
 
