@@ -53,7 +53,9 @@ class Suggestion:
         from scaling.units import format_count
 
         added = " and ".join(f"N={format_count(n, 2)}, D={format_count(d, 2)}" for n, d in self.runs)
-        before = "not identified" if math.isinf(self.se_before) else f"{self.se_before:.2g}"
+        if math.isinf(self.se_after):
+            return f"Adding runs at {added} would not yet identify {self.target}, but come nearest to it."
+        before = "infinite" if math.isinf(self.se_before) else f"{self.se_before:.2g}"
         return (
             f"Adding runs at {added} would take the predicted standard error of {self.target} from "
             f"{before} to {self.se_after:.2g}."
@@ -168,8 +170,8 @@ def suggest_runs(
 ) -> Suggestion:
     """Choose runs that would most reduce the standard error of a quantity, one after the other.
 
-    Candidates are a grid over the sizes and token counts at hand, from a quarter of the smallest to
-    four times the largest, within four times the largest compute spent.
+    Candidates are a grid over sizes and token counts, from the smallest at hand to four times the
+    largest, within four times the largest compute spent: runs whoever made these could make.
 
     Parameters
     ----------
@@ -182,8 +184,8 @@ def suggest_runs(
     """
     params, tokens, law, *_ = _unpack(runs, law)
     cap = 4 * float((params * tokens).max())
-    sizes = np.geomspace(params.min() / 4, params.max() * 4, 9)
-    counts = np.geomspace(tokens.min() / 4, tokens.max() * 4, 9)
+    sizes = np.geomspace(params.min(), params.max() * 4, 9)
+    counts = np.geomspace(tokens.min(), tokens.max() * 4, 9)
     grid = [(n, d) for n in sizes for d in counts if n * d <= cap]
 
     def se(extra: Sequence[tuple[float, float]]) -> float:
@@ -201,8 +203,16 @@ def suggest_runs(
         best = int(np.argmin(values)) if np.isfinite(values).any() else int(np.argmax(scores))
         chosen.append((float(grid[best][0]), float(grid[best][1])))
         after = values[best]
-    name = target if isinstance(target, str) else getattr(target, "__name__", "the target")
+    name = _written(target)
     return Suggestion(tuple(chosen), before, after, name)
+
+
+def _written(target: Target) -> str:
+    """Write a target as a person would."""
+    if not isinstance(target, str):
+        return getattr(target, "__name__", "the target")
+    name, _, at = target.partition("@")
+    return {"ln_tokens": f"ln D*({at})", "ln_params": f"ln N*({at})"}.get(name, target)
 
 
 def _unpack(

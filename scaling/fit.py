@@ -172,6 +172,7 @@ def fit_chinchilla(
         runs=table,
         weights=w,
         scale=scale,
+        cluster=resampling.cluster,
         settings=settings,
     )
     if fit.verdict == "not identified":
@@ -331,8 +332,11 @@ def _diagnose(
     )
     remedy = ""
     if any(f.severity != "info" for f in identification):
+        open_floor = any(f.code == "e_at_bound" for f in identification)
+        target = "E" if open_floor else f"ln_tokens@{reference:.4g}"
+        noise = max(1.4826 * float(np.median(np.abs(residuals))), 1e-4)
         try:
-            remedy = str(suggest_runs((table.params, table.tokens), f"ln_tokens@{reference:.4g}", law=law))
+            remedy = str(suggest_runs((table.params, table.tokens), target, law=law, sigma=noise))
         except (ScalingError, FloatingPointError, np.linalg.LinAlgError):
             # At the edge of the parameter space the law may have no finite derivative to design by.
             remedy = ""

@@ -48,7 +48,11 @@ def guard(
     if away > REFUSE_DECADES:
         why.append(f"it lies {away:.1f} decades of compute beyond the runs fitted")
     if why and unidentified == "raise":
-        remedy = diagnostics.remedy or "Runs nearer to it would identify it."
+        remedy = diagnostics.remedy
+        if away > WARN_DECADES:
+            near = flops / 10**WARN_DECADES
+            remedy = f"It takes runs of about {near:.0e} FLOP or more to bring it within reach. {remedy}".strip()
+        remedy = remedy or "More runs, spread over N and over D/N, would identify it."
         raise NotIdentifiedError(
             f"{answer.name} is not identified by these {len(runs)} runs: {' and '.join(why)}. {remedy} "
             "(unidentified='return' gives the number all the same.)",

@@ -87,15 +87,16 @@ def residual_findings(runs: RunTable, residuals: Array) -> tuple[Finding, ...]:
     out = []
     bends = np.column_stack([x * x, x * y, y * y])
     share, p = added_variance(plane, bends, r)
+    size = float(np.sqrt(share) * np.std(r))
     if p < _SIGNIFICANT and share > _WORTHWHILE:
         out.append(
             Finding(
                 "curvature_in_residuals",
                 "warning",
                 f"Curvature in the residuals: quadratics in ln N and ln D explain {100 * share:.0f}% of them "
-                f"(p = {p:.1e}). One power law per variable does not bend this way: fit a sub-range, or look "
-                "for a change of recipe between small and large runs.",
-                {"share": share, "p_value": p},
+                f"(p = {p:.1e}; {100 * size:.2f}% of the loss, root mean square). One power law per variable does "
+                "not bend this way: fit a sub-range, or look for a change of recipe between small and large runs.",
+                {"share": share, "p_value": p, "rms": size},
             )
         )
     return (*out, *_covariate_findings(runs, r, plane))

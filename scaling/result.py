@@ -15,7 +15,7 @@ from scaling.errors import DataError, ExtrapolationWarning
 from scaling.estimate import Estimate
 from scaling.guard import WARN_DECADES, Unidentified, guard
 from scaling.intervals import check_level, estimate
-from scaling.laws.base import Array
+from scaling.laws.base import Array, Index
 from scaling.laws.chinchilla import COEFFICIENTS, FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
 from scaling.runs import RunTable
 from scaling.settings import Settings
@@ -55,6 +55,8 @@ class ChinchillaFit:
         The runs fitted.
     weights, scale : array, shape (n,)
         Row weights and residual multipliers (sigma0 / sigma_i) used.
+    cluster : int array, shape (n,)
+        Unit of resampling each row belongs to.
     settings : Settings
         What was asked for.
     """
@@ -70,6 +72,7 @@ class ChinchillaFit:
     runs: RunTable
     weights: Array
     scale: Array
+    cluster: Index
     settings: Settings
     audit: Audit = field(init=False)
 

@@ -67,6 +67,7 @@ def fit_to_json(fit: ChinchillaFit) -> str:
         "runs": runs_to_dict(fit.runs),
         "weights": fit.weights.tolist(),
         "scale": fit.scale.tolist(),
+        "cluster": fit.cluster.tolist(),
         "settings": asdict(fit.settings),
     }
     return json.dumps(data, default=_plain)
@@ -104,6 +105,7 @@ def fit_from_json(text: str) -> ChinchillaFit:
         runs=runs_from_dict(data["runs"]),
         weights=np.array(data["weights"], dtype=float),
         scale=np.array(data["scale"], dtype=float),
+        cluster=np.array(data["cluster"], dtype=np.int64),
         settings=Settings(**data["settings"]),
     )
 

@@ -121,6 +121,22 @@ class ChinchillaLaw:
             beta=self.beta,
         )
 
+    @property
+    def two_digit_exponents(self) -> bool:
+        """Whether both exponents look rounded to two significant digits."""
+        return all(float(f"{float(e):.2g}") == float(e) for e in (self.alpha, self.beta))
+
+    def rounding_note(self, params: float = 1e9) -> str:
+        """Say what half a unit in the second decimal of the exponents does to D*(params)."""
+        shifts = [
+            ChinchillaLaw(self.E, self.A, self.B, self.alpha + s / 200, self.beta - s / 200).tokens_at(params)
+            for s in (-1, 1)
+        ]
+        return (
+            f"Rounding them alone puts D*({params:.3g}) anywhere from {min(shifts):.2e} to {max(shifts):.2e} "
+            "tokens: use unrounded coefficients."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the coefficients as floats (or lists of floats)."""
         return {name: np.asarray(getattr(self, name), dtype=float).tolist() for name in COEFFICIENTS}
@@ -148,7 +164,16 @@ class ChinchillaLaw:
             from scaling.errors import DataError
 
             raise DataError("a law is a JSON object with the keys E, A, B, alpha, beta")
-        return cls.from_dict(data)
+        law = cls.from_dict(data)
+        if np.ndim(law.alpha) == 0 and law.two_digit_exponents:
+            import warnings
+
+            from scaling.errors import DataWarning
+
+            warnings.warn(
+                f"This law has exponents of two digits. {law.rounding_note()}", DataWarning, stacklevel=2
+            )
+        return law
 
 
 @dataclass(frozen=True)

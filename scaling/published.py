@@ -1,0 +1,115 @@
+"""Published laws, at the precision they were published with, each with its source.
+
+The figures are rows of the embedded table ``published_fits``; this module turns them into laws.
+"""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from scaling.errors import DataError, DataWarning
+from scaling.laws.chinchilla import ChinchillaLaw
+from scaling.laws.kaplan import KaplanLaw
+
+
+@dataclass(frozen=True)
+class PublishedFit:
+    """A published law and what is known of it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the row.
+    year : int
+        Year of publication.
+    law : ChinchillaLaw, KaplanLaw or None
+        The law; None where only exponents of the optimum were published.
+    params_exponent, tokens_exponent : float or None
+        Exponents a and b of N* ~ C^a, D* ~ C^b as published.
+    interval, conditions, source : str
+        Published uncertainty, what was trained and counted, and where it stands.
+    verified : str
+        How the figures were checked.
+    """
+
+    name: str
+    year: int
+    law: ChinchillaLaw | KaplanLaw | None
+    params_exponent: float | None
+    tokens_exponent: float | None
+    interval: str
+    conditions: str
+    source: str
+    verified: str
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all published fits."""
+    return tuple(row["name"] for row in _rows())
+
+
+def published(name: str) -> PublishedFit:
+    """Return a published fit by its name.
+
+    Raises
+    ------
+    DataError
+        No row has this name; suggests the nearest.
+
+    Warns
+    -----
+    DataWarning
+        The exponents were published with two digits: rounding alone moves D* by tens of per cent.
+
+    Examples
+    --------
+    >>> hoffmann = published("Hoffmann Approach 3 (unrounded)")
+    >>> f"{hoffmann.law.tokens_per_param(1e9):.1f} tokens per parameter at 1e9"
+    '29.1 tokens per parameter at 1e9'
+    """
+    rows = {row["name"]: row for row in _rows()}
+    if name not in rows:
+        near = get_close_matches(name, rows, n=3, cutoff=0.3)
+        raise DataError(f"no published fit {name!r}; nearest: {', '.join(near) or 'none'}", column="name")
+    row = rows[name]
+    law = _law(row)
+    if isinstance(law, ChinchillaLaw) and law.two_digit_exponents:
+        warnings.warn(
+            f"{name}: exponents {law.alpha} and {law.beta} have two digits. {law.rounding_note()}",
+            DataWarning,
+            stacklevel=2,
+        )
+    return PublishedFit(
+        name,
+        int(row["year"]),
+        law,
+        _number(row["a"]),
+        _number(row["b"]),
+        row["interval"],
+        row["conditions"],
+        row["source"],
+        row["verified"],
+    )
+
+
+def _law(row: dict[str, str]) -> ChinchillaLaw | KaplanLaw | None:
+    numbers = {key: _number(row[key]) for key in ("E", "A", "B", "alpha", "beta", "N_c", "D_c")}
+    if row["form"] == "chinchilla":
+        return ChinchillaLaw(*(numbers[k] for k in ("E", "A", "B", "alpha", "beta")))
+    if row["form"] == "kaplan":
+        return KaplanLaw(numbers["N_c"], numbers["D_c"], numbers["alpha"], numbers["beta"])
+    return None
+
+
+def _rows() -> list[dict[str, str]]:
+    from scaling.datasets import builtin
+
+    with builtin("published_fits").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _number(cell: str) -> float | None:
+    return float(cell) if cell else None
