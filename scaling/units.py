@@ -58,7 +58,7 @@ def format_count(value: float, digits: int = 3) -> str:
     rounded = float(f"{value:.{digits - 1}e}")
     for scale, suffix in _SUFFIXES:
         if abs(rounded) >= scale:
-            return f"{rounded / scale:.{digits}g}{suffix}"
+            return f"{rounded / scale:.{max(digits, 3)}g}{suffix}"
     return f"{rounded:.{digits}g}"
 
 
