@@ -220,7 +220,7 @@ def fit_curve(s: Slice, noise: float, dof: float, level: float, shape: Shape | N
 
     The interval of N* is the delta method in ln N with a t quantile on the moderated degrees of freedom.
     Simulated on the curves of this module (four budgets of 5 to 15 runs, half-widths 0.3 to 0.7 decades,
-    noise 0.003 to 0.02), nominal 95% intervals covered 93 to 97% where the curve was unbiased; inverting
+    noise 0.003 to 0.02), nominal 95% intervals covered 92 to 97% where the curve was unbiased; inverting
     the t-test of the slope (Fieller's interval) covered 92 to 97% but was unbounded in half of the
     shallowest ones; a residual bootstrap of the curve covered 71 to 92%, so it is not offered.
 
@@ -286,16 +286,3 @@ def _log_tokens(s: Slice, centre: float) -> tuple[Callable[[float], float], Call
     nd = np.polynomial.Polynomial.fit(z, np.log(s.params * s.tokens), degree)
     by_z = nd.deriv()
     return (lambda v: float(nd(v)) - v - centre), (lambda v: float(by_z(v)) - 1.0)
-
-
-def joint_covariance(curves: list[CurveFit]) -> Floats:
-    """Return the covariance of ln N* over budgets, (K, K): the shared exponents tie law curves together."""
-    k = len(curves)
-    out = np.zeros((k, k))
-    shared = np.zeros((k, 2))
-    for i, fit in enumerate(curves):
-        curve = fit._model
-        by_theta, shared[i] = curve.minimum_gradient(np.log(fit.params.value) - curve.centre)
-        out[i, i] = by_theta @ curve.covariance @ by_theta
-    shape = curves[0]._model.shape
-    return out if shape is None else out + shared @ shape.covariance @ shared.T

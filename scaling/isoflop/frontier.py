@@ -12,7 +12,7 @@ import numpy as np
 from scaling.errors import DataError, ExtrapolationWarning
 from scaling.estimate import Estimate
 from scaling.isoflop.budgets import Floats, flops_text
-from scaling.isoflop.curves import CurveFit, CurveKind, joint_covariance
+from scaling.isoflop.curves import CurveFit, CurveKind
 from scaling.isoflop.loss_frontier import LossFrontier, fit_loss_frontier
 from scaling.isoflop.noise import exp, t_quantile
 from scaling.isoflop.regression import generalised
@@ -241,3 +241,16 @@ def _power_law(
     )
     exponent = Estimate(float(head[1]), head[1] - t * se[1], head[1] + t * se[1], level, "optimum", letter)
     return PowerLaw(coefficient, exponent, reference, dispersion, between, dof, float(theta[0]), cov)
+
+
+def joint_covariance(curves: list[CurveFit]) -> Floats:
+    """Return the covariance of ln N* over budgets, (K, K): the shared exponents tie law curves together."""
+    k = len(curves)
+    out = np.zeros((k, k))
+    shared = np.zeros((k, 2))
+    for i, fit in enumerate(curves):
+        curve = fit._model
+        by_theta, shared[i] = curve.minimum_gradient(np.log(fit.params.value) - curve.centre)
+        out[i, i] = by_theta @ curve.covariance @ by_theta
+    shape = curves[0]._model.shape
+    return out if shape is None else out + shared @ shape.covariance @ shared.T

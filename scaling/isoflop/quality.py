@@ -22,8 +22,8 @@ from scaling.isoflop.noise import moderated_variances, t_quantile
 
 #: Points whose neighbours predict one of them: enough for a local quadratic with a spare one.
 _NEIGHBOURS = 5
-#: Weight, in points, of the typical budget's noise in each budget's own robust noise.
-_NOISE_PRIOR = 4.0
+#: Weight, in degrees of freedom, of the typical budget's noise in each budget's own robust noise.
+_NOISE_PRIOR = 8.0
 #: A run further from its neighbours than this share of their range is not judged by them.
 _EXTRAPOLATION = 0.5
 #: Largest share of a budget's runs that may be outliers.
@@ -125,7 +125,8 @@ def _suspect(c: Check) -> _Suspect | None:
     rest, _ = _neighbour_scores(s.take(np.delete(np.arange(len(s)), worst)))
     noise = 1.4826 * float(np.median(np.abs(rest))) if len(rest) else 0.0
     at = int(np.flatnonzero(c.keep)[worst])
-    return _Suspect(at, float(abs(z[worst])), float(share[worst]), noise, len(rest))
+    # Scores of neighbours overlap: they are worth the degrees of freedom of a parabola through them.
+    return _Suspect(at, float(abs(z[worst])), float(share[worst]), noise, max(len(rest) - 3, 0))
 
 
 def _neighbour_scores(s: Slice) -> tuple[Floats, Floats]:

@@ -10,11 +10,13 @@ Of the two, the skew ``delta = beta - alpha`` is what 5 to 15 points per budget 
 third-order term of the curve and the whole first-order error of a parabola. The sum ``s = alpha + beta``
 enters at fourth order; fitted to eight public experiments it ran anywhere from 0.2 to 3 at no cost in
 fit. So delta is estimated from all budgets together by variable projection and s is held, by default
-at 0.7 (`EXPONENT_SUM`), with its uncertainty (`EXPONENT_SUM_SD`) carried into every interval. In
-simulations (four budgets of 7 to 15 runs, noise 0.002 to 0.02, three laws with sums from 0.62 to 0.81)
-the optimum of this curve had the scatter of a parabola's, within 1.5, and a bias below 0.02 in ln N*,
-where a parabola was off by up to 0.2, a free cubic per budget scattered twice to four times as much, and
-holding s at 0.5 or 0.9 instead moved the optimum by less than 0.02.
+at 0.7 (`EXPONENT_SUM`), with its uncertainty (`EXPONENT_SUM_SD`) carried into every interval.
+
+Why not something else: simulated on four budgets of 7 to 15 runs with noise 0.002 to 0.01 and three laws
+with s from 0.62 to 0.81, the optimum of this curve scattered at most 1.5 times as much as a parabola's
+and was off by at most 0.012 in ln N*, where the parabola was off by up to 0.2. A free cubic per budget
+was as unbiased but scattered two to four times as much; both exponents free gained nothing and ran to
+their bounds. Holding s at 0.5 or 0.9 instead moved the optimum by at most 0.03.
 """
 
 from __future__ import annotations

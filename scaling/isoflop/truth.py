@@ -12,8 +12,8 @@ from scaling.errors import DataError, ScalingError, ScalingWarning
 from scaling.findings import Finding
 from scaling.isoflop.bias import CurveBias, Surface, as_law, describe, design_bias, grid_slice
 from scaling.isoflop.budgets import Slice
-from scaling.isoflop.curves import CurveFit, CurveKind, joint_covariance
-from scaling.isoflop.frontier import Frontier
+from scaling.isoflop.curves import CurveFit, CurveKind
+from scaling.isoflop.frontier import Frontier, joint_covariance
 from scaling.isoflop.shape import Shape
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
 

@@ -84,6 +84,11 @@ def test_a_grid_that_drifts_with_compute_biases_the_exponent() -> None:
     ],
 )
 def test_bad_arguments_are_named(change: dict[str, object], word: str) -> None:
-    good: dict[str, object] = {"law": surface(0.3, 0.3), "budgets": BUDGETS, "width_decades": 1.0, "n_points": 9}
+    good: dict[str, object] = {
+        "law": surface(0.3, 0.3),
+        "budgets": BUDGETS,
+        "width_decades": 1.0,
+        "n_points": 9,
+    }
     with pytest.raises(DataError, match=word):
         parabola_bias(**(good | change))  # type: ignore[arg-type]

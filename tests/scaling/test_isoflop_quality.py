@@ -38,7 +38,10 @@ def test_four_points_that_only_fall_do_not_bracket_a_minimum() -> None:
     with pytest.raises(NotIdentifiedError) as error:
         fit_isoflop(params=n, tokens=1e19 / 6 / n, loss=[3.4, 3.2, 3.1, 3.05])
     text = str(error.value)
-    assert "minimum not bracketed at C=1e19: losses fall monotonically from N=100M (3.4) to N=800M (3.05)" in text
+    assert (
+        "minimum not bracketed at C=1e19: losses fall monotonically from N=100M (3.4) to N=800M (3.05)"
+        in text
+    )
     assert "add larger models" in text
     assert "N*" in error.value.quantities
 
@@ -100,7 +103,9 @@ def test_a_failed_run_is_an_outlier_wherever_it_sits(position: int, shift: float
     assert codes(result) == {"outlier": 1}
     assert result.dropped_points[0].evidence["row"] == 9 + position
     clean = fit(noisy())
-    assert result.frontier.params.exponent.value == pytest.approx(clean.frontier.params.exponent.value, abs=0.01)
+    assert result.frontier.params.exponent.value == pytest.approx(
+        clean.frontier.params.exponent.value, abs=0.01
+    )
 
 
 def test_far_points_of_a_lopsided_grid_are_off_center() -> None:
