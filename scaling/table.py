@@ -57,12 +57,15 @@ def load_runs(
     decimal : {".", ","}, optional
         Decimal mark of text cells; found from the cells by default.
     allow : collection of str
-        Codes of suspicions (named in the error) that should warn instead of stop.
+        Codes of suspicions (named in the error) that should warn instead of stop: "duplicates",
+        "implausible_scale", "loss_high", "mixed_groups", "mixed_magnitudes", "mixed_tokenizers",
+        "mixed_units", "tokens_disagree".
 
     Returns
     -------
     RunTable
-        Losses in ``loss_unit``; ``.audit`` holds everything understood, dropped and doubted.
+        Losses in nats/token, or per byte where nothing converts them; ``.audit``
+        holds everything understood, dropped and doubted.
 
     Raises
     ------

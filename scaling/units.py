@@ -157,6 +157,15 @@ _UNIT_WORDS = {
 _UNIT_OF = {word: unit for unit, words in _UNIT_WORDS.items() for word in words}
 
 
+def is_loss_unit(text: str) -> bool:
+    """Tell whether `parse_loss_unit` knows a text."""
+    return _unit_key(text) in _UNIT_OF
+
+
+def _unit_key(text: str) -> str:
+    return re.sub(r"[\s_\-]+", " ", str(text)).strip().lower().replace(" / ", "/")
+
+
 def parse_loss_unit(text: str) -> str:
     """Return one of `LOSS_UNITS` for a unit as people write it.
 
@@ -170,7 +179,6 @@ def parse_loss_unit(text: str) -> str:
     >>> parse_loss_unit("bpb"), parse_loss_unit("Bits_per_token"), parse_loss_unit("ppl")
     ('bits/byte', 'bits/token', 'perplexity')
     """
-    words = re.sub(r"[\s_\-]+", " ", str(text)).strip().lower().replace(" / ", "/")
-    if words not in _UNIT_OF:
+    if not is_loss_unit(text):
         raise UnitError(f"loss unit {text!r} is not known: give one of {', '.join(LOSS_UNITS)}")
-    return _UNIT_OF[words]
+    return _UNIT_OF[_unit_key(text)]

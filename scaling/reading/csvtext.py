@@ -16,6 +16,7 @@ from scaling.findings import Finding
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _SNIFFED_LINES = 50
+_SEPARATOR_LINE = re.compile(r"\A\"?sep=.\"?\r?\n", re.IGNORECASE)
 _NUMBER_LIKE = re.compile(r"\s*[+-]?[\d.,_]+(e[+-]?\d+)?\s*[kmbt]?\s*", re.IGNORECASE)
 
 CsvTable = tuple[dict[str, NDArray[Any]], list[int], dict[int, str], str, list[Finding]]
@@ -63,6 +64,8 @@ def read_csv_text(text: str, source: str) -> CsvTable:
     DataError
         No header, no rows, or two columns of one name.
     """
+    # Spreadsheets write their separator into a first line of its own; its number is kept.
+    text = _SEPARATOR_LINE.sub("\n", text, count=1)
     delimiter = _sniff(text)
     rows = list(_rows(text, delimiter, source))
     if not rows:

@@ -28,11 +28,19 @@ def derive(draft: Draft, result: Understanding) -> None:
     if "tokens" not in draft.values and "steps" in draft.values:
         _tokens_from_steps(draft, result)
     has = {role: role in draft.values for role in ("params", "tokens", "flops")}
-    flops_named = has["flops"] and (result.chosen["flops"].explicit or not result.chosen["flops"].header.weak)
+    # A bare "tflops" is more often a rate than a total: too little to derive anything from.
+    flops = result.chosen.get("flops")
+    rate = flops is not None and flops.header.weak and flops.header.scale != 1.0
+    flops_named = flops is not None and not rate
+    unsure = (
+        f" ({flops.seen!r} gives them if it is the total: columns={{'flops': {flops.seen!r}}})"
+        if rate and flops
+        else ""
+    )
     if not has["tokens"]:
         if not (has["params"] and flops_named):
             missing = ["tokens"] if has["params"] else ["params", "tokens"]
-            raise missing_error(missing, names, source, _why(draft))
+            raise missing_error(missing, names, source, unsure or _why(draft))
         active = draft.values.get("params_active", draft.values["params"])
         _set(draft, "tokens", draft.values["flops"] / (6.0 * active), result.chosen["flops"].seen, "C / 6N")
         draft.note(
@@ -42,7 +50,7 @@ def derive(draft: Draft, result: Understanding) -> None:
         )
     elif not has["params"]:
         if not flops_named:
-            raise missing_error(["params"], names, source)
+            raise missing_error(["params"], names, source, unsure)
         seen = result.chosen["flops"].seen
         _set(draft, "params", draft.values["flops"] / (6.0 * draft.values["tokens"]), seen, "C / 6D")
         message = f"no parameter counts: N = C / 6D from {seen!r}, right if the FLOPs are 6·N·D"

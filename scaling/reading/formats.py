@@ -95,6 +95,10 @@ def _load_path(source: str | Path) -> tuple[bytes, str]:
     text = str(source)
     if "\n" in text or "\0" in text:
         raise DataError("the source is text, not a path: wrap it in io.StringIO to read a table from text")
+    if "://" in text:
+        raise DataError(
+            f"{text} is an address, not a file: download it first (scaling.datasets.fetch for public tables)"
+        )
     path = Path(text).expanduser()
     if path.is_dir():
         raise DataError(f"{path} is a folder: give the file in it", source=text)

@@ -60,7 +60,7 @@ def typed_column(cells: NDArray[Any], decimal: str) -> NDArray[Any]:
     values, problems = read_cells(out, decimal=decimal, suffixes=False)
     if any(reason != "empty" for reason in problems.values()):
         return out
-    if not problems and texts and all(_WHOLE.fullmatch(text) for text in texts):
+    if len(texts) == len(out) and all(_WHOLE.fullmatch(text) for text in texts):
         return values.astype(np.int64)
     return values
 

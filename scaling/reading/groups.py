@@ -50,10 +50,9 @@ def check_data(draft: Draft) -> None:
         The losses of the groups lie so far apart that one law cannot hold for them.
     """
     hashes = draft.label("val_hash")
-    if hashes is not None and len(set(hashes)) > 1:
-        message = (
-            f"{len(set(hashes))} validation sets (val_hash): their losses are not comparable; select one"
-        )
+    sets = set() if hashes is None else set(hashes) - {None}
+    if len(sets) > 1:
+        message = f"{len(sets)} validation sets (val_hash): their losses are not comparable; select one"
         draft.note("several_val_sets", "warning", message)
     groupings = []
     for name, cells in draft.raw.columns.items():

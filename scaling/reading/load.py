@@ -18,11 +18,10 @@ from scaling.reading.draft import Draft
 from scaling.reading.formats import read_raw
 from scaling.reading.frames import Where, is_index_name, rows_where, typed_column, typed_frame
 from scaling.reading.losses import settle_loss
+from scaling.reading.match import OK_WORDS
 from scaling.reading.understand import Understanding, others, understand
 from scaling.runs import RunTable
 
-#: Words for a run that ended as planned.
-_OK = frozenset({"ok", "finished", "completed", "complete", "done", "success", "succeeded"})
 _SPLITS = {"tra": "train", "val": "validation", "eva": "validation", "tes": "validation", "dev": "validation"}
 _OPTIONAL = ("flops", "sigma", "loss_se_eval", "unique_tokens", "params_active")
 _AS_COVARIATES = ("batch_tokens", "warmup_tokens", "bytes_per_token")
@@ -45,6 +44,12 @@ class Options:
 
 def load(source: Any, options: Options) -> RunTable:
     """Read a table: choose columns, select rows, settle bad cells and units, look for doubts."""
+    if isinstance(source, RunTable):
+        if options != Options():
+            raise DataError(
+                "these runs have been read already: choose rows with runs.select(mask)", column="source"
+            )
+        return source
     if options.on_bad not in ("raise", "drop"):
         raise DataError(f"on_bad={options.on_bad!r}: give 'raise' or 'drop'", column="on_bad")
     derive.require_positive_argument("bytes_per_token", options.bytes_per_token)
@@ -88,7 +93,7 @@ def _take_status(draft: Draft, status: str | Collection[str] | None) -> None:
     if labels is None or status is None:
         return
     wanted = {s.lower() for s in ([status] if isinstance(status, str) else status)}
-    wanted |= _OK if "ok" in wanted else set()
+    wanted |= OK_WORDS if "ok" in wanted else set()
     mask = np.array([label is not None and label.lower() in wanted for label in labels])
     if mask.all():
         return

@@ -160,7 +160,7 @@ def _check_range(draft: Draft, units: NDArray[np.object_], stated: bool, by_argu
 def _several_tokenizers(draft: Draft, units: NDArray[np.object_]) -> bool:
     """Tell whether the kept rows were measured with more than one tokenizer."""
     labels = draft.label("tokenizer")
-    if labels is not None and len(set(labels)) > 1:
+    if labels is not None and len(set(labels) - {None}) > 1:
         return True
     ratio = draft.column("bytes_per_token")
     known = ratio[np.isfinite(ratio)] if ratio is not None else np.ones(1)
@@ -198,7 +198,7 @@ def _per_byte_target(draft: Draft, have: set[str], ratio: Floats | None) -> str:
         target = "bits/byte"
     else:
         labels = draft.label("tokenizer")
-        names = sorted({str(x) for x in labels}) if labels is not None else []
+        names = sorted(set(labels) - {None}) if labels is not None else []
         draft.suspect(
             "mixed_tokenizers",
             f"losses per token under {len(names)} tokenizers ({', '.join(names[:5])}) cannot be compared. "

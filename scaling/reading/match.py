@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scaling.cells import Floats
+from scaling.cells import Floats, labels_of
 from scaling.errors import DataError, UnitError
 from scaling.reading.columns import ROLES, Header, read_header
-from scaling.units import parse_count
+from scaling.units import is_loss_unit, parse_count
 
 #: Which parameter count is fitted when a table has several, best first.
 PARAMS_ORDER = ("total", "", "matmul", "non_embedding", "active")
@@ -28,8 +30,24 @@ EXPECTED = {
 TEXT = frozenset(
     {"run_id", "trunk_id", "seed", "status", "loss_unit", "loss_kind", "tokens_kind", "tokenizer", "val_hash"}
 )
+#: Text that may be said for the whole table. Not labels: a misspelt column would make all rows one run.
+_WORDS = frozenset({"loss_unit", "loss_kind", "tokens_kind", "tokenizer"})
 #: Names such as "budget" may be dollars; FLOPs of any training run are above this.
 _LEAST_FLOPS = 1e12
+_NUMBER = re.compile(r"\d+(\.\d*)?")
+
+#: Words for a run that ended as planned, and for one that did not.
+OK_WORDS = frozenset({"ok", "finished", "completed", "complete", "done", "success", "succeeded"})
+STATUS_WORDS = OK_WORDS | {
+    "truncated",
+    "failed",
+    "crashed",
+    "killed",
+    "running",
+    "diverged",
+    "stopped",
+    "error",
+}
 
 
 @dataclass(frozen=True)
@@ -89,6 +107,9 @@ def explicit_choices(columns: Mapping[str, Any] | None, names: list[str], source
             constant = value if header.role in TEXT else parse_count(value) * header.scale
             choices.append(Choice("argument", header, constant=constant, explicit=True))
             continue
+        if header.role in _WORDS and value not in names:
+            choices.append(Choice("argument", header, constant=value, explicit=True))
+            continue
         name = _find(value, names, source, str(key))
         choices.append(Choice(name, _merged(header, read_header(name)), explicit=True))
     return choices
@@ -123,7 +144,9 @@ def _merged(said: Header, seen: Header | None) -> Header:
     return replace(said, kind=said.kind or seen.kind, unit=said.unit or seen.unit)
 
 
-def candidates(names: list[str], taken: set[str], read: Reader) -> dict[tuple[str, str], list[Choice]]:
+def candidates(
+    columns: Mapping[str, NDArray[Any]], taken: set[str], read: Reader
+) -> dict[tuple[str, str], list[Choice]]:
     """Return, for every quantity, the columns whose names say that quantity.
 
     Weak names (``N``, ``size``, ``budget``) only stay where no stronger one is there and the cells
@@ -136,7 +159,7 @@ def candidates(names: list[str], taken: set[str], read: Reader) -> dict[tuple[st
         order of preference, and thrown together for the loss, which has none.
     """
     found: dict[tuple[str, str], list[Choice]] = {}
-    for name in names:
+    for name in columns:
         header = None if name in taken else read_header(name)
         if header is not None:
             kind = header.kind if header.role in ("params", "tokens") else ""
@@ -144,14 +167,16 @@ def candidates(names: list[str], taken: set[str], read: Reader) -> dict[tuple[st
     for key, choices in found.items():
         plain = [c for c in choices if not c.header.aggregate] or choices
         strong = [c for c in plain if not c.header.weak]
-        found[key] = strong or [c for c in plain if key[0] in TEXT or _plausible(c, read)]
+        found[key] = strong or [c for c in plain if _plausible(c, columns[c.seen], read)]
     if any(not c.header.weak for kind in PARAMS_ORDER[:-1] for c in found.get(("params", kind), [])):
         found[("params", "")] = [c for c in found.get(("params", ""), []) if not c.header.weak]
     return {key: choices for key, choices in found.items() if choices}
 
 
-def _plausible(choice: Choice, read: Reader) -> bool:
+def _plausible(choice: Choice, cells: NDArray[Any], read: Reader) -> bool:
     """Tell whether the cells can be what a weak name says."""
+    if choice.header.role in TEXT:
+        return _plausible_text(choice.header.role, [x for x in labels_of(cells) if x is not None])
     if choice.header.log == "?":
         return True
     values = read(choice.seen, choice.header)
@@ -159,6 +184,19 @@ def _plausible(choice: Choice, read: Reader) -> bool:
     if 2 * len(numbers) < len(values):
         return False
     return choice.header.role != "flops" or bool(np.min(numbers) >= _LEAST_FLOPS)
+
+
+def _plausible_text(role: str, texts: list[str]) -> bool:
+    if role == "loss_unit":
+        return all(is_loss_unit(text) for text in texts)
+    if role == "status":
+        return any(text.lower() in STATUS_WORDS for text in texts)
+    # Run numbers that start again in every group ("run 1, 2, 3") would throw runs together.
+    return (
+        role != "run_id"
+        or len(set(texts)) == len(texts)
+        or not all(_NUMBER.fullmatch(text) for text in texts)
+    )
 
 
 def pick(role: str, choices: list[Choice], read: Reader, source: str) -> tuple[Choice, list[Choice]]:

@@ -62,7 +62,7 @@ def understand(draft: Draft, columns: Mapping[str, Any] | None, decimal: str | N
     raw, names = draft.raw, list(draft.raw.columns)
     told = explicit_choices(columns, names, raw.source)
     draft.decimal = _decimal(draft, told, decimal)
-    found = candidates(names, {c.seen for c in told}, draft.read)
+    found = candidates(raw.columns, {c.seen for c in told}, draft.read)
     result = Understanding()
     for choice in told:
         key = _key(choice.header)

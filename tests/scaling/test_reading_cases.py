@@ -6,7 +6,6 @@ T is the truth behind toy tables: E 1.82, A 482, B 2085, alpha 0.348, beta 0.366
 from __future__ import annotations
 
 import io
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,9 @@ import pytest
 
 from scaling.errors import DataError, DataWarning, UnitError
 from scaling.table import load_runs
+
+# Doubts are looked at in the audit here; where the warning itself is the point, pytest.warns sees it.
+pytestmark = pytest.mark.filterwarnings("ignore::scaling.errors.DataWarning")
 
 
 def truth(N, D):
@@ -34,13 +36,6 @@ def text(frame: pd.DataFrame) -> io.StringIO:
     return io.StringIO(frame.to_csv(index=False))
 
 
-def quiet(*args, **more):
-    """Read a table whose doubts are looked at in its audit."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        return load_runs(*args, **more)
-
-
 # -- rows ------------------------------------------------------------------------------------------
 
 
@@ -50,11 +45,11 @@ def test_u08_rows_inside_warmup_are_flagged():
     with pytest.warns(DataWarning, match="inside_warmup"):
         runs = load_runs(frame)
     assert runs.audit.finding("inside_warmup").evidence["rows"] == [3]
-    by_argument = quiet(frame.drop(columns="warmup_tokens"), warmup_tokens=2e8)
+    by_argument = load_runs(frame.drop(columns="warmup_tokens"), warmup_tokens=2e8)
     assert by_argument.audit.finding("inside_warmup").evidence["rows"] == [3]
     # warm-up given in steps, with the tokens of a step
     steps = frame.drop(columns="warmup_tokens").assign(warmup_steps=400, batch_tokens=500_000)
-    assert quiet(steps).audit.finding("inside_warmup").evidence["rows"] == [3]
+    assert load_runs(steps).audit.finding("inside_warmup").evidence["rows"] == [3]
 
 
 def test_u20_pasted_duplicates_leave_the_24_rows():
@@ -67,13 +62,13 @@ def test_u20_pasted_duplicates_leave_the_24_rows():
     assert np.array_equal(pasted.loss, once.loss)
     assert len(pasted.audit.dropped) == 72
     assert pasted.audit.dropped[0] == (26, "equals line 2 in every column")
-    kept = quiet(text(pd.concat([frame] * 4)), allow=["duplicates"])
+    kept = load_runs(text(pd.concat([frame] * 4)), allow=["duplicates"])
     assert len(kept) == 96
 
 
 def test_u20_duplicates_in_another_spelling_and_with_a_row_counter():
     a = "Unnamed: 0,params,tokens,loss\n0,1.3B,26B,2.61\n1,1300000000,2.6e10,2.610\n2,125M,2B,3.4\n"
-    runs = quiet(io.StringIO(a))
+    runs = load_runs(io.StringIO(a))
     assert runs.audit.dropped == ((3, "equals line 2 in every column"),)
 
 
@@ -81,7 +76,7 @@ def test_u20_seeds_and_run_ids_tell_equal_rows_apart():
     frame = sweep()
     twice = pd.concat([frame, frame], ignore_index=True)
     for label in ("seed", "run_id"):
-        runs = quiet(twice.assign(**{label: np.arange(48)}))
+        runs = load_runs(twice.assign(**{label: np.arange(48)}))
         assert len(runs) == 48
         # equal to sixteen digits under two names: kept, and said
         assert runs.audit.finding("same_values").severity == "warning"
@@ -99,7 +94,7 @@ def test_u21_repeated_data_is_flagged_beyond_four_epochs():
     assert found.evidence["rows"] == np.flatnonzero(frame.tokens > 8e10).tolist()
     assert found.evidence["epochs"] == pytest.approx(5.0)
     assert runs.unique_tokens.tolist() == [2e10] * 24
-    by_epochs = quiet(sweep().assign(epochs=frame.tokens / 2e10))
+    by_epochs = load_runs(sweep().assign(epochs=frame.tokens / 2e10))
     assert by_epochs.unique_tokens.max() == pytest.approx(2e10)
 
 
@@ -141,7 +136,7 @@ def test_u27_a_quarter_of_the_rows_in_bits():
         load_runs(other)
     assert caught.value.rows == (0, 4, 8, 12, 16, 20)
     # stated: read as told, and the doubt stays
-    stated = quiet(frame, loss_unit="nats/token")
+    stated = load_runs(frame, loss_unit="nats/token")
     assert stated.audit.finding("mixed_units").severity == "warning"
     # told row by row: converted, no doubt left
     labelled = load_runs(frame.assign(loss_unit=np.where(bits, "bits/token", "nats/token")))
@@ -176,14 +171,14 @@ def test_u28_two_tokenizers_cannot_share_a_loss_per_token():
         load_runs(frame, allow=["mixed_tokenizers"])
     assert len(load_runs(frame, where={"tokenizer": "gpt2"})) == 12
     bpb = frame.rename(columns={"loss": "bits_per_byte"})
-    runs = quiet(bpb)
+    runs = load_runs(bpb)
     assert runs.loss_unit == "bits/byte"
     assert runs.audit.finding("several_tokenizers").severity == "warning"
 
 
 def test_u28_bytes_per_token_makes_two_tokenizers_comparable():
     frame = sweep().assign(tokenizer=["gpt2", "llama3"] * 12, bytes_per_token=[4.0, 4.5] * 12)
-    runs = quiet(frame)
+    runs = load_runs(frame)
     assert runs.loss_unit == "bits/byte"
     assert runs.loss == pytest.approx(frame.loss / frame.bytes_per_token / np.log(2))
 
@@ -232,7 +227,7 @@ def test_cells_without_a_usable_number(bad):
     with pytest.raises(DataError, match=r"1 of 3 rows cannot be used: line 3: loss.*on_bad='drop'") as caught:
         load_runs(io.StringIO(source))
     assert caught.value.rows == (3,)
-    runs = quiet(io.StringIO(source), on_bad="drop")
+    runs = load_runs(io.StringIO(source), on_bad="drop")
     assert runs.loss.tolist() == [3.1, 2.8]
     assert [row for row, _ in runs.audit.dropped] == [3]
     assert runs.audit.finding("rows_dropped").evidence["rows"] == [3]
@@ -374,7 +369,7 @@ def test_a_flops_column_is_checked_and_never_preferred():
 )
 def test_the_likely_reason_is_named(factor, hint):
     frame = sweep().assign(flops=lambda f: 6 * f.params * f.tokens * factor)
-    assert hint in quiet(frame).audit.finding("flops_disagree").message
+    assert hint in load_runs(frame).audit.finding("flops_disagree").message
 
 
 def test_u38_units_in_the_name_are_honoured():
@@ -416,12 +411,12 @@ def test_u38_a_unit_in_the_name_over_plain_counts():
 
 def test_u39_padding_is_not_data():
     frame = sweep().rename(columns={"tokens": "padded_tokens"})
-    assert quiet(frame).audit.finding("tokens_padded").severity == "warning"
+    assert load_runs(frame).audit.finding("tokens_padded").severity == "warning"
     by_column = sweep().assign(tokens_kind=["padded"] + ["loss_bearing"] * 23)
-    assert quiet(by_column).audit.finding("tokens_padded").evidence["rows"] == [0]
+    assert load_runs(by_column).audit.finding("tokens_padded").evidence["rows"] == [0]
     by_attrs = sweep()
     by_attrs.attrs["tokens_kind"] = "padded"
-    assert quiet(by_attrs).audit.finding("tokens_padded") is not None
+    assert load_runs(by_attrs).audit.finding("tokens_padded") is not None
     # where both are there, the tokens that bear loss are D
     both = sweep().assign(padded_tokens=lambda f: f.tokens * 20 / 14)
     assert load_runs(both).tokens == pytest.approx(sweep().tokens.to_numpy())
@@ -436,7 +431,7 @@ def test_u40_experts_need_the_active_parameters():
     assert runs.compute[0] == pytest.approx(9.79e22, rel=1e-3)  # 6 x 16e9 x 1.02e12, not 8.0e23
     assert runs.params.tolist() == [131e9]
     assert runs.params_kind == "total"
-    only = quiet(frame.drop(columns="params_total"))
+    only = load_runs(frame.drop(columns="params_total"))
     assert only.params_kind == "active"
     assert only.audit.finding("active_only").severity == "warning"
     dense = frame.assign(params_active="131B")

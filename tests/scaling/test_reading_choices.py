@@ -9,6 +9,9 @@ import pytest
 from scaling.errors import DataError, DataWarning, UnitError
 from scaling.table import load_runs
 
+# Doubts are looked at in the audit here; where the warning itself is the point, pytest.warns sees it.
+pytestmark = pytest.mark.filterwarnings("ignore::scaling.errors.DataWarning")
+
 N, D, LOSS = [1e8, 2e8, 4e8, 8e8], [2e9, 4e9, 8e9, 1.6e10], [3.4, 3.1, 2.9, 2.7]
 BASE = pd.DataFrame({"params": N, "tokens": D, "loss": LOSS})
 
@@ -149,3 +152,40 @@ def test_options_are_checked():
             load_runs(BASE, **more)
     with pytest.raises(UnitError):
         load_runs(BASE, loss_unit="bits per character")
+
+
+def test_weak_names_of_labels_must_look_the_part():
+    # "state" may be a place, "unit" a machine, "run" a number that starts again in every group
+    frame = BASE.assign(state=["Ohio", "Texas", "Ohio", "Texas"], unit="A100", run=[1, 2, 1, 2])
+    runs = load_runs(frame)
+    assert len(runs) == 4
+    assert runs.run_id is None
+    assert load_runs(BASE.assign(run=["x-1", "x-2", "x-1", "x-2"])).run_id.tolist() == ["x-1", "x-2"] * 2
+    assert load_runs(BASE.assign(run=[1, 2, 3, 4])).run_id.tolist() == ["1", "2", "3", "4"]
+    assert len(load_runs(BASE.assign(state=["finished", "crashed"] * 2))) == 2
+    assert load_runs(BASE.assign(unit="bits/token")).audit.columns["loss_unit"] == ("unit", "")
+
+
+def test_words_may_be_said_for_the_whole_table():
+    assert load_runs(BASE, columns={"tokens_kind": "padded"}).audit.finding("tokens_padded") is not None
+    assert load_runs(BASE, columns={"loss_unit": "nats/byte"}).loss_unit == "nats/byte"
+    assert load_runs(BASE, columns={"loss_kind": "train"}).loss_kind == "train"
+    # not so for labels: a misspelt column would make all rows one run
+    with pytest.raises(DataError, match="no column 'runid'"):
+        load_runs(BASE, columns={"run_id": "runid"})
+
+
+def test_compute_by_its_letter_gives_tokens_and_a_rate_is_asked_about():
+    letters = pd.DataFrame({"N": N, "C": 6 * np.array(N) * np.array(D), "L": LOSS})
+    assert load_runs(letters).tokens == pytest.approx(D)
+    rate = pd.DataFrame({"params": N, "PFLOPs": 6e-15 * np.array(N) * np.array(D), "loss": LOSS})
+    with pytest.raises(DataError, match=r"if it is the total: columns=\{'flops': 'PFLOPs'\}"):
+        load_runs(rate)
+    assert load_runs(rate, columns={"flops": "PFLOPs"}).tokens == pytest.approx(D)
+
+
+def test_runs_that_were_read_are_not_read_again():
+    runs = load_runs(BASE)
+    assert load_runs(runs) is runs
+    with pytest.raises(DataError, match="select"):
+        load_runs(runs, where={"params": 1e8})

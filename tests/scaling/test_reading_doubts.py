@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,14 +11,11 @@ import pytest
 from scaling.errors import DataError, DataWarning, UnitError
 from scaling.table import load_runs
 
+# Doubts are looked at in the audit here; where the warning itself is the point, pytest.warns sees it.
+pytestmark = pytest.mark.filterwarnings("ignore::scaling.errors.DataWarning")
+
 N, D, LOSS = [1e8, 2e8, 4e8, 8e8], [2e9, 4e9, 8e9, 1.6e10], [3.4, 3.1, 2.9, 2.7]
 BASE = pd.DataFrame({"params": N, "tokens": D, "loss": LOSS})
-
-
-def quiet(*args, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        return load_runs(*args, **more)
 
 
 # -- data, repeats, optional columns ---------------------------------------------------------------
@@ -42,12 +38,12 @@ def test_data_sets_far_apart_stop():
     ):
         load_runs(big(factor=0.5, half="dataset"))
     assert len(load_runs(big(factor=0.5, half="dataset"), where={"dataset": "c4"})) == 24
-    runs = quiet(big(factor=0.5, half="dataset"), allow=["mixed_groups"])
+    runs = load_runs(big(factor=0.5, half="dataset"), allow=["mixed_groups"])
     assert runs.audit.finding("mixed_groups").severity == "warning"
 
 
 def test_data_sets_close_together_warn_and_equal_ones_are_mentioned():
-    assert quiet(big(factor=0.97, half="train_set")).audit.finding("mixed_groups").severity == "warning"
+    assert load_runs(big(factor=0.97, half="train_set")).audit.finding("mixed_groups").severity == "warning"
     assert load_runs(big(factor=1.0, half="corpus")).audit.finding("mixed_groups").severity == "info"
     # a remark about where a figure comes from is no data set, nor is an optimizer
     assert load_runs(big(factor=0.97, half="optimizer")).audit.finding("mixed_groups") is None
@@ -55,7 +51,7 @@ def test_data_sets_close_together_warn_and_equal_ones_are_mentioned():
 
 def test_two_bands_that_no_unit_explains_warn():
     frame = big(factor=3.0, half="note").drop(columns="note")
-    assert quiet(frame).audit.finding("loss_bands").evidence["factor"] == pytest.approx(3.0, rel=0.01)
+    assert load_runs(frame).audit.finding("loss_bands").evidence["factor"] == pytest.approx(3.0, rel=0.01)
 
 
 def test_low_losses_without_a_unit_are_doubted():
@@ -68,7 +64,7 @@ def test_low_losses_without_a_unit_are_doubted():
 
 def test_units_that_contradict_each_other():
     bits = BASE.rename(columns={"loss": "loss_bits"})
-    assert quiet(bits, loss_unit="nats/token").audit.finding("unit_contradicts_name") is not None
+    assert load_runs(bits, loss_unit="nats/token").audit.finding("unit_contradicts_name") is not None
     with pytest.raises(UnitError, match="says bits/token and the column 'loss_unit' says nats/token"):
         load_runs(bits.assign(loss_unit="nats/token"))
     with pytest.raises(UnitError, match="empty in rows 2, 3"):
@@ -118,14 +114,14 @@ def test_labels_and_covariates():
     assert runs.seed.tolist() == ["0", "1", "2", "3"]
     assert list(runs.covariates) == ["lr"]
     assert runs.audit.unused == ("optimizer", "good")
-    several = quiet(BASE.assign(val_hash=["a", "a", "b", "b"]))
+    several = load_runs(BASE.assign(val_hash=["a", "a", "b", "b"]))
     assert several.audit.finding("several_val_sets").severity == "warning"
 
 
 def test_loss_kind_from_its_column():
     assert load_runs(BASE.assign(split="validation")).loss_kind == "validation"
     assert load_runs(BASE.assign(loss_kind="train")).loss_kind == "train"
-    mixed = quiet(BASE.assign(split=["train", "val"] * 2))
+    mixed = load_runs(BASE.assign(split=["train", "val"] * 2))
     assert mixed.audit.finding("mixed_splits") is not None
 
 

@@ -183,6 +183,8 @@ def test_what_is_no_table(text, words):
 def test_what_is_no_file(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         load_runs(tmp_path / "none.csv")
+    with pytest.raises(DataError, match="an address"):
+        load_runs("https://example.org/runs.csv")
     with pytest.raises(DataError, match="is a folder"):
         load_runs(tmp_path)
     with pytest.raises(DataError, match=r"io\.StringIO"):
@@ -208,6 +210,12 @@ def test_a_header_may_be_a_comment():
     runs = load_runs(io.StringIO("# params tokens loss\n1e8 2e9 3.1\n2e8 3e9 3.0\n"))
     assert runs.params.tolist() == [1e8, 2e8]
     assert load_runs(io.StringIO("#params,tokens,loss\n1e8,2e9,3.1\n")).loss.tolist() == [3.1]
+
+
+def test_the_separator_line_of_a_spreadsheet():
+    runs = load_runs(io.StringIO("sep=;\nparams;tokens;loss\n1e8;2e9;3,1\n2e8;4e9;2,9\n"))
+    assert runs.loss.tolist() == [3.1, 2.9]
+    assert runs.row.tolist() == [3, 4]
 
 
 def test_broken_rows_are_bad_rows():

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pandas as pd
 import pytest
 
 from scaling import datasets
-from scaling.errors import DataError, DataWarning
+from scaling.errors import DataError
 from scaling.table import load_runs
 
-
-def quiet(*args, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        return load_runs(*args, **more)
+# Doubts are looked at in the audit here; where the warning itself is the point, pytest.warns sees it.
+pytestmark = pytest.mark.filterwarnings("ignore::scaling.errors.DataWarning")
 
 
 # -- the embedded tables ---------------------------------------------------------------------------
@@ -29,11 +24,11 @@ def test_embedded_points_load_without_a_doubt():
 
 
 def test_embedded_sweeps_keep_their_units():
-    sweep = quiet(datasets.builtin("cpu_sweep"))
+    sweep = load_runs(datasets.builtin("cpu_sweep"))
     assert (len(sweep), sweep.loss_unit, sweep.params_kind) == (52, "nats/byte", "total")
     assert {"lr", "batch_tokens", "params_non_embedding"} <= set(sweep.covariates)
     assert {f.code for f in sweep.audit.warnings} == set()
-    markov = quiet(datasets.builtin("cpu_markov"))
+    markov = load_runs(datasets.builtin("cpu_markov"))
     assert (len(markov), markov.loss_unit, markov.params_kind) == (19, "nats/token", "non_embedding")
     # N leaves out the output head there: FLOPs are twice 6·N·D for the smallest size, rightly said
     assert {f.code for f in markov.audit.warnings} == {"flops_disagree"}
@@ -58,7 +53,7 @@ def test_published_collection_needs_one_experiment(public_table):
         load_runs(path)
     experiments = pd.read_csv(path).experiment.value_counts()
     for name, rows in experiments.items():
-        runs = quiet(path, where={"experiment": name})
+        runs = load_runs(path, where={"experiment": name})
         assert len(runs) == rows
         assert runs.audit.columns["flops"][0] == "budget"
         doubts = {f.code for f in runs.audit.warnings}
