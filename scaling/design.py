@@ -11,22 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from scaling.errors import DataError
-from scaling.laws.base import Array, Index
-from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
+from scaling.laws.base import Array
+from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.resample import labels
+from scaling.sandwich import observed, planned, sandwich, scaled_eigen
 from scaling.units import parse_count
 
 Target = str | Callable[[ChinchillaLaw], float]
 
-#: Rounding decides below this reciprocal condition: a direction the runs do not see at all.
-_SINGULAR = 1e-10
 _STEP = 1e-5
 
 
@@ -146,9 +144,9 @@ def predicted_se(
         sd = np.broadcast_to(np.asarray(sigma, dtype=float), (n,))
         if not np.all(sd > 0):
             raise DataError("sigma must be positive", column="sigma")
-        curvature, score = _planned(sd, rho, cluster, delta)
+        curvature, score = planned(sd, rho, cluster, delta)
     elif residuals is not None:
-        curvature, score = _observed(residuals * scale, cluster, delta)
+        curvature, score = observed(residuals * scale, cluster, delta)
     else:
         raise DataError("a plan has no residuals: give sigma, the noise of a run's log loss", column="sigma")
     weight = weights * scale
@@ -156,7 +154,7 @@ def predicted_se(
     scored = jacobian * weight[:, None]
     meat = score(scored)
     gradient = _gradient(target_function(target), law)
-    return _sandwich(bread, meat, gradient)
+    return sandwich(bread, meat, gradient)
 
 
 def suggest_runs(
@@ -260,66 +258,6 @@ def _gradient(function: Callable[[ChinchillaLaw], float], law: ChinchillaLaw) ->
     return out
 
 
-def _planned(sd: Array, rho: float, cluster: Index, delta: float) -> tuple[Array, Callable[[Array], Array]]:
-    """Return expected curvature and score variance under normal noise."""
-    normal = NormalDist()
-    t = delta / sd
-    inside = np.array([2 * normal.cdf(v) - 1 for v in t])
-    density = np.array([normal.pdf(v) for v in t])
-    # E[psi^2]: sd^2 (inside - 2 t phi(t)) from within, delta^2 from outside.
-    variance = sd**2 * (inside - 2 * t * density) + delta**2 * (1 - inside)
-    shared = (2 / math.pi) * math.asin(rho)
-
-    def meat(scored: Array) -> Array:
-        s = scored * np.sqrt(variance)[:, None]
-        own: Array = s.T @ s
-        if shared == 0.0:
-            return own
-        together = _group_sums(s, cluster)
-        return (1 - shared) * own + shared * (together.T @ together)
-
-    return inside, meat
-
-
-def _observed(z: Array, cluster: Index, delta: float) -> tuple[Array, Callable[[Array], Array]]:
-    """Return curvature and score variance as the residuals show them."""
-    # E[psi'] is the share of residuals within delta; a window of the inner 40% counts enough of them.
-    window = max(delta, float(np.quantile(np.abs(z), 0.4)))
-    inside = np.full(len(z), float(np.mean(np.abs(z) <= window)) * delta / window)
-    psi = np.clip(z, -delta, delta)
-
-    def meat(scored: Array) -> Array:
-        together = _group_sums(scored * psi[:, None], cluster)
-        groups = len(together)
-        return (together.T @ together) * groups / max(groups - 1, 1)
-
-    return inside, meat
-
-
-def _group_sums(rows: Array, cluster: Index) -> Array:
-    out = np.zeros((int(cluster.max()) + 1, rows.shape[1]))
-    np.add.at(out, cluster, rows)
-    return out
-
-
-def _scaled(bread: Array) -> tuple[Array, Array, Array]:
-    """Eigen-decomposition of the curvature with columns brought to one length."""
-    length = np.sqrt(np.diag(bread))
-    values, vectors = np.linalg.eigh(bread / np.outer(length, length))
-    return values, vectors, length
-
-
-def _sandwich(bread: Array, meat: Array, gradient: Array) -> float:
-    values, vectors, length = _scaled(bread)
-    g = vectors.T @ (gradient / length)
-    open_ = values < _SINGULAR * values.max()
-    if np.any(np.abs(g[open_]) > 1e-6 * np.linalg.norm(g)):
-        return math.inf
-    inverse = np.where(open_, 0.0, 1.0 / np.where(open_, 1.0, values))
-    direction = vectors @ (inverse * g) / length
-    return math.sqrt(max(float(direction @ meat @ direction), 0.0))
-
-
 def _openness(
     extra: Sequence[tuple[float, float]], params: Array, tokens: Array, law: ChinchillaLaw
 ) -> float:
@@ -328,8 +266,5 @@ def _openness(
     jacobian, _ = _log_jacobian(
         law, np.concatenate([params, more[:, 0]]), np.concatenate([tokens, more[:, 1]])
     )
-    values, _, _ = _scaled(jacobian.T @ jacobian)
+    values, _, _ = scaled_eigen(jacobian.T @ jacobian)
     return float(np.sum(np.log(np.maximum(values, 1e-300))))
-
-
-__all__ = ["FLOPS_PER_PARAM_TOKEN", "Suggestion", "predicted_se", "suggest_runs", "target_function"]

@@ -1,4 +1,4 @@
-"""What the data can and cannot tell: condition, spread, bounds, basins, and the findings drawn from them."""
+"""What the data can and cannot tell: the evidence, gathered in one place."""
 
 from __future__ import annotations
 
@@ -6,24 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scaling.bootstrap import Draws
+from scaling.design import suggest_runs
+from scaling.errors import ScalingError
 from scaling.findings import Finding
-from scaling.influence import Influence
+from scaling.influence import Influence, influence, influence_findings
 from scaling.laws.base import Array
-from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
+from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, Attached, ChinchillaLaw
+from scaling.newton import Objective
+from scaling.resample import LEVEL, levels
+from scaling.residuals import drift, residual_findings
 from scaling.runs import RunTable
+from scaling.settings import Settings
 from scaling.solver import Certificate
-
-#: Condition number of the centred, column-scaled Jacobian. Designs that determine the law have 25-65
-#: (the 240 points of Hoffmann et al. 33); D = 20 N with 10% scatter has 250, without scatter 1e6.
-CONDITION_WARN, CONDITION_ERROR = 100.0, 1e4
-#: Largest over smallest tokens per parameter below which N and D have hardly moved apart.
-_NARROW_SPREAD = 4.0
-#: Ends of the interval of D* at the middle of the data, largest over smallest.
-_WIDE, _HOPELESS = 10.0, 100.0
-#: Fewer independent units than this make a bootstrap interval rough.
-_FEW_UNITS = 10
-_FAILED_SHARE = 0.02
-_NEAR_BASIN = 0.05
+from scaling.verdicts import identification_findings
 
 
 @dataclass(frozen=True)
@@ -107,155 +103,71 @@ def condition_number(law: ChinchillaLaw, params: Array, tokens: Array, weights: 
     return float(np.linalg.cond(jacobian / length))
 
 
-def identification_findings(
-    runs: RunTable,
-    law: ChinchillaLaw,
+def diagnose(
+    table: RunTable,
+    problem: Objective,
+    best: Array,
+    attached: Attached,
     draws: ChinchillaLaw,
     certificate: Certificate,
-    condition: float,
-    *,
-    level: float,
-    n_units: int,
-    n_failed: int,
-    fixed: dict[str, float],
-    second: ChinchillaLaw | None,
+    settings: Settings,
+    drawn: Draws,
     at_bound: tuple[str, ...],
-) -> tuple[Finding, ...]:
-    """Return the findings on what these runs determine."""
-    n = np.asarray(draws.E).size
-    out = [*_design_findings(runs, condition), *_bound_findings(law, draws, level, fixed, at_bound)]
-    if not certificate.converged:
-        out.append(
-            Finding("not_converged", "error", f"The optimiser did not converge: {certificate.reason}.", {})
-        )
-    if second is not None and certificate.second_basin_gap is not None:
-        gap = certificate.second_basin_gap
-        if gap < _NEAR_BASIN:
-            middle = float(np.exp(np.log(runs.params).mean()))
-            here, there = law.tokens_at(middle), second.tokens_at(middle)
-            out.append(
-                Finding(
-                    "second_basin",
-                    "warning",
-                    f"{certificate.n_basins} separate minima; the second lies only {100 * gap:.2g}% above the best "
-                    f"and puts D*({middle:.3g}) at {there:.3g} instead of {here:.3g}.",
-                    {"n_basins": certificate.n_basins, "gap": gap, "tokens_at": [here, there]},
-                )
-            )
-    if n:
-        out += _spread_findings(runs, draws, level)
-    if n_failed > _FAILED_SHARE * (n + n_failed):
-        out.append(
-            Finding(
-                "failed_replicates",
-                "warning",
-                f"{n_failed} of {n + n_failed} bootstrap refits had no usable optimum and are not in the "
-                "intervals, which are too narrow for it.",
-                {"n_failed": n_failed, "n_boot": n + n_failed},
-            )
-        )
-    if n and n_units < _FEW_UNITS:
-        out.append(
-            Finding(
-                "few_units",
-                "warning",
-                f"Only {n_units} independent units were resampled: intervals from fewer than {_FEW_UNITS} are "
-                "rough, and mostly too narrow.",
-                {"n_units": n_units},
-            )
-        )
-    return tuple(out)
-
-
-def _design_findings(runs: RunTable, condition: float) -> list[Finding]:
-    ratio = runs.tokens / runs.params
-    spread = float(ratio.max() / ratio.min())
-    out = []
-    if condition > CONDITION_WARN:
-        out.append(
-            Finding(
-                "ill_conditioned",
-                "error" if condition > CONDITION_ERROR else "warning",
-                f"The runs hardly separate the coefficients: condition number {condition:.2g} "
-                "(designs that determine the law have 25-65).",
-                {"condition_number": condition},
-            )
-        )
-    if spread < _NARROW_SPREAD:
-        out.append(
-            Finding(
-                "narrow_tokens_per_param",
-                "warning",
-                f"Tokens per parameter span only a factor {spread:.2g} ({ratio.min():.3g} to {ratio.max():.3g}): N "
-                "and D moved together, so their terms cannot be told apart well. Spread D/N by 10 or more.",
-                {"spread": spread, "low": float(ratio.min()), "high": float(ratio.max())},
-            )
-        )
-    return out
-
-
-def _bound_findings(
-    law: ChinchillaLaw,
-    draws: ChinchillaLaw,
-    level: float,
-    fixed: dict[str, float],
-    at_bound: tuple[str, ...],
-) -> list[Finding]:
-    out = []
-    e = np.asarray(draws.E)
-    share = float(np.mean(e <= 0)) if e.size else 0.0
-    if "E" not in fixed and (law.E <= 0 or share > (1 - level) / 2):
-        where = "at its bound 0" if law.E <= 0 else f"at its bound 0 in {100 * share:.0f}% of the draws"
-        out.append(
-            Finding(
-                "e_at_bound",
-                "error",
-                f"E is not identified: it is {where}, so these losses do not show a floor, and the exponents "
-                f"(alpha {law.alpha:.3f}, beta {law.beta:.3f}) take up what E leaves open.",
-                {"quantities": ["E", "alpha", "beta"], "e": law.E, "e_zero_share": share},
-            )
-        )
-    names = [name for name in at_bound if name != "E"]
-    if names:
-        out.append(
-            Finding(
-                "exponent_at_bound",
-                "error",
-                f"{' and '.join(names)} stopped at the edge of the search box: the runs do not determine it.",
-                {"quantities": names},
-            )
-        )
-    return out
-
-
-def _spread_findings(runs: RunTable, draws: ChinchillaLaw, level: float) -> list[Finding]:
-    out = []
-    middle = float(np.exp(np.log(runs.params).mean()))
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    low, high = (float(v) for v in np.quantile(draws.tokens_at(middle), tails, method="closest_observation"))
-    if not high <= _WIDE * low:
-        out.append(
-            Finding(
-                "wide_optimum",
-                "warning" if high <= _HOPELESS * low else "error",
-                f"Even in the middle of the runs (N = {middle:.3g}) the {100 * level:g}% interval of D* runs from "
-                f"{low:.3g} to {high:.3g} tokens.",
-                {"quantities": ["tokens_at"], "params": middle, "low": low, "high": high},
-            )
-        )
-    budgets = np.quantile(FLOPS_PER_PARAM_TOKEN * runs.params * runs.tokens, [0.1, 0.5, 0.9])
-    best = np.median([np.asarray(draws.optimal(float(c)).params) for c in budgets], axis=1)
-    outside = (best < runs.params.min()) | (best > runs.params.max())
-    if outside.any():
-        c, n = budgets[outside][-1], best[outside][-1]
-        side, edge = ("below", runs.params.min()) if n < runs.params.min() else ("above", runs.params.max())
-        out.append(
-            Finding(
-                "optimum_outside",
-                "error" if outside.all() else "warning",
-                f"The optimum is not inside the grid: for {c:.2g} FLOP, a budget these runs spent, the best size is "
-                f"N = {n:.3g}, {side} the {'smallest' if side == 'below' else 'largest'} run ({edge:.3g}).",
-                {"flops": float(c), "params": float(n), "budgets_outside": int(outside.sum())},
-            )
-        )
-    return out
+) -> Diagnostics:
+    """Gather the evidence on what the runs determine. Called by `fit_chinchilla`."""
+    law = attached.law(best)
+    residuals = np.log(table.loss) - np.log(law.loss(table.params, table.tokens))
+    condition = condition_number(law, table.params, table.tokens, problem.weights * problem.scale**2)
+    # D* is followed at 1B where the runs come near it, else at the largest size run.
+    reference = (
+        1e9 if table.params.min() / 10 <= 1e9 <= 10 * table.params.max() else float(table.params.max())
+    )
+    rows_out = influence(table, problem, best, attached, residuals, reference)
+    second = None
+    if certificate.second_basin is not None:
+        second = attached.law(np.array(certificate.second_basin))
+    identification = identification_findings(
+        table,
+        law,
+        draws,
+        certificate,
+        condition,
+        level=settings.level,
+        n_units=settings.n_clusters,
+        n_failed=drawn.n_failed,
+        fixed=settings.fixed,
+        second=second,
+        at_bound=at_bound,
+    )
+    model = (
+        *residual_findings(table, residuals * problem.scale),
+        *influence_findings(rows_out, law, draws),
+    )
+    remedy = ""
+    if any(f.severity != "info" for f in identification):
+        open_floor = any(f.code == "e_at_bound" for f in identification)
+        target = "E" if open_floor else f"ln_tokens@{reference:.4g}"
+        noise = max(1.4826 * float(np.median(np.abs(residuals))), 1e-4)
+        try:
+            remedy = str(suggest_runs((table.params, table.tokens), target, law=law, sigma=noise))
+        except (ScalingError, FloatingPointError, np.linalg.LinAlgError):
+            # At the edge of the parameter space the law may have no finite derivative to design by.
+            remedy = ""
+    ratio = table.tokens / table.params
+    return Diagnostics(
+        condition_number=condition,
+        correlation=float(np.corrcoef(np.log(table.params), np.log(table.tokens))[0, 1]),
+        tokens_per_param=(float(ratio.min()), float(ratio.max())),
+        decades={
+            name: float(np.log10(v.max() / v.min()))
+            for name, v in (("params", table.params), ("tokens", table.tokens), ("flops", table.compute))
+        },
+        n_sizes=int(levels(table.params, LEVEL).max()) + 1,
+        n_budgets=int(levels(table.tokens, LEVEL).max()) + 1,
+        e_zero_share=float(np.mean(np.asarray(draws.E) <= 0)) if np.asarray(draws.E).size else 0.0,
+        drift=drift(table, residuals),
+        influence=rows_out,
+        identification=identification,
+        model=model,
+        remedy=remedy,
+    )

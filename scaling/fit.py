@@ -9,31 +9,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scaling.arguments import as_table, check_options, residual_scale, row_weights
 from scaling.bootstrap import Draws, bootstrap
-from scaling.design import suggest_runs
-from scaling.diagnose import Diagnostics, condition_number, identification_findings
-from scaling.errors import BootstrapWarning, DataError, IdentificationWarning, ScalingError
-from scaling.identify import check_design
-from scaling.influence import influence, influence_findings
-from scaling.intervals import IntervalMethod, check_level, check_method
+from scaling.diagnose import diagnose
+from scaling.errors import BootstrapWarning, IdentificationWarning
+from scaling.intervals import IntervalMethod
 from scaling.laws.base import Array
-from scaling.laws.chinchilla import Attached, ChinchillaLaw, attach
+from scaling.laws.chinchilla import ChinchillaLaw, attach
 from scaling.laws.power_sum import EXPONENT_BOX
 from scaling.newton import Objective
-from scaling.resample import Plan, Resample, levels, plan
-from scaling.residuals import drift, residual_findings
+from scaling.resample import LEVEL, Plan, Resample, levels, plan
 from scaling.result import ChinchillaFit
 from scaling.runs import RunTable
 from scaling.settings import Settings
-from scaling.solver import Certificate, solve_global
+from scaling.solver import solve_global
+from scaling.undetermined import check_design
 
 if TYPE_CHECKING:
     from os import PathLike
 
 #: Fewest runs for a fit and for intervals: five coefficients and something left to judge them by.
 MIN_RUNS, MIN_RUNS_FOR_INTERVALS = 6, 8
-#: Sizes or token counts within 1% are one level.
-_LEVEL = 0.01
 
 
 def fit_chinchilla(
@@ -122,8 +118,8 @@ def fit_chinchilla(
     >>> f"{fit.law.E:.6f} {fit.law.alpha:.6f} {fit.law.beta:.6f}"
     '1.800000 0.350000 0.370000'
     """
-    _check_options(delta, n_boot, level, interval)
-    table = _table(runs, params, tokens, loss, reading)
+    check_options(delta, n_boot, level, interval)
+    table = as_table(runs, params, tokens, loss, reading)
     held = dict(fixed or {})
     check_design(table, held, tied=tied, needed=MIN_RUNS, n_boot=n_boot, seed=seed)
     if len(table) < MIN_RUNS_FOR_INTERVALS and n_boot:
@@ -135,8 +131,8 @@ def fit_chinchilla(
         )
         n_boot = 0
     log_loss = np.log(table.loss)
-    w = _weights(table, weights)
-    scale = _scale(table, sigma)
+    w = row_weights(table, weights)
+    scale = residual_scale(table, sigma)
     attached = attach(table.params, table.tokens, log_loss, held, tied)
     # Weights of mean one inside: the objective's scale is the user's own affair.
     problem = Objective(attached.form, log_loss, w / w.mean(), scale, delta)
@@ -168,7 +164,7 @@ def fit_chinchilla(
         draws=draws,
         n_failed=drawn.n_failed,
         failures=drawn.failures,
-        diagnostics=_diagnose(table, problem, best, attached, draws, certificate, settings, drawn, at_bound),
+        diagnostics=diagnose(table, problem, best, attached, draws, certificate, settings, drawn, at_bound),
         runs=table,
         weights=w,
         scale=scale,
@@ -179,78 +175,6 @@ def fit_chinchilla(
         first = next(f for f in fit.diagnostics.identification if f.severity == "error")
         warnings.warn(f"{first.message} {fit.diagnostics.remedy}", IdentificationWarning, stacklevel=2)
     return fit
-
-
-def _check_options(delta: float, n_boot: int, level: float, interval: str) -> None:
-    check_level(level)
-    check_method(interval)
-    if not (np.isfinite(delta) and delta > 0):
-        raise DataError(f"delta must be positive, got {delta}", column="delta")
-    if n_boot != int(n_boot) or n_boot < 0:
-        raise DataError(f"n_boot must be a whole number from 0 up, got {n_boot}", column="n_boot")
-
-
-def _table(
-    runs: Any,
-    params: ArrayLike | None,
-    tokens: ArrayLike | None,
-    loss: ArrayLike | None,
-    reading: dict[str, Any],
-) -> RunTable:
-    """Return the runs as a table, whichever way they were given."""
-    arrays = {"params": params, "tokens": tokens, "loss": loss}
-    given = [name for name, value in arrays.items() if value is not None]
-    if runs is not None and given:
-        raise DataError(
-            f"give either runs or the arrays params, tokens and loss, not runs and {', '.join(given)}"
-        )
-    if isinstance(runs, RunTable):
-        if reading:
-            raise DataError(f"{', '.join(reading)} apply to reading a file; this table is read already")
-        return runs
-    if runs is not None:
-        from scaling.table import load_runs
-
-        return load_runs(runs, **reading)
-    if len(given) < 3:
-        missing = ", ".join(name for name in arrays if name not in given)
-        raise DataError(f"nothing to fit: give runs, or params, tokens and loss (missing: {missing})")
-    return RunTable.from_arrays(**arrays, **reading)  # type: ignore[arg-type]
-
-
-def _weights(table: RunTable, weights: ArrayLike | None) -> Array:
-    if weights is None:
-        return np.ones(len(table))
-    w = np.asarray(weights, dtype=float)
-    if w.shape != (len(table),):
-        raise DataError(f"weights has shape {w.shape}, the table has {len(table)} rows", column="weights")
-    bad = ~(np.isfinite(w) & (w >= 0))
-    if bad.any() or not w.any():
-        raise DataError(
-            f"weights must be finite, not negative and not all zero; rows {table.row[bad][:10].tolist()}",
-            column="weights",
-            rows=table.row[bad].tolist(),
-        )
-    return w
-
-
-def _scale(table: RunTable, sigma: ArrayLike | None) -> Array:
-    """Multipliers sigma0/sigma_i of the log residuals, sigma0 the median."""
-    values = table.sigma if sigma is None else sigma
-    if values is None:
-        return np.ones(len(table))
-    s = np.asarray(values, dtype=float)
-    if s.shape != (len(table),):
-        raise DataError(f"sigma has shape {s.shape}, the table has {len(table)} rows", column="sigma")
-    bad = ~(np.isfinite(s) & (s > 0))
-    if bad.any():
-        raise DataError(
-            f"sigma must be positive and finite in every row; rows {table.row[bad][:10].tolist()}",
-            column="sigma",
-            rows=table.row[bad].tolist(),
-        )
-    relative = s / table.loss
-    return np.asarray(np.median(relative) / relative)
 
 
 def _draws(
@@ -266,7 +190,7 @@ def _draws(
     """Bootstrap with the number of distinct N, D and rows a resample needs for what is free."""
     free_n = 1 + ("A" not in held) + ("alpha" not in held)
     free_d = 1 + ("B" not in held) + ("beta" not in held)
-    axes = (levels(table.params, _LEVEL), levels(table.tokens, _LEVEL), np.arange(len(table)))
+    axes = (levels(table.params, LEVEL), levels(table.tokens, LEVEL), np.arange(len(table)))
     return bootstrap(
         problem,
         best,
@@ -288,73 +212,3 @@ def _at_bound(law: ChinchillaLaw, held: dict[str, float]) -> tuple[str, ...]:
         if name not in held and not low * 1.001 < getattr(law, name) < high * 0.999
     ]
     return tuple(out)
-
-
-def _diagnose(
-    table: RunTable,
-    problem: Objective,
-    best: Array,
-    attached: Attached,
-    draws: ChinchillaLaw,
-    certificate: Certificate,
-    settings: Settings,
-    drawn: Draws,
-    at_bound: tuple[str, ...],
-) -> Diagnostics:
-    """Gather the evidence on what the runs determine."""
-    law = attached.law(best)
-    residuals = np.log(table.loss) - np.log(law.loss(table.params, table.tokens))
-    condition = condition_number(law, table.params, table.tokens, problem.weights * problem.scale**2)
-    # D* is followed at 1B where the runs come near it, else at the largest size run.
-    reference = (
-        1e9 if table.params.min() / 10 <= 1e9 <= 10 * table.params.max() else float(table.params.max())
-    )
-    rows_out = influence(table, problem, best, attached, residuals, reference)
-    second = None
-    if certificate.second_basin is not None:
-        second = attached.law(np.array(certificate.second_basin))
-    identification = identification_findings(
-        table,
-        law,
-        draws,
-        certificate,
-        condition,
-        level=settings.level,
-        n_units=settings.n_clusters,
-        n_failed=drawn.n_failed,
-        fixed=settings.fixed,
-        second=second,
-        at_bound=at_bound,
-    )
-    model = (
-        *residual_findings(table, residuals * problem.scale),
-        *influence_findings(rows_out, law, draws),
-    )
-    remedy = ""
-    if any(f.severity != "info" for f in identification):
-        open_floor = any(f.code == "e_at_bound" for f in identification)
-        target = "E" if open_floor else f"ln_tokens@{reference:.4g}"
-        noise = max(1.4826 * float(np.median(np.abs(residuals))), 1e-4)
-        try:
-            remedy = str(suggest_runs((table.params, table.tokens), target, law=law, sigma=noise))
-        except (ScalingError, FloatingPointError, np.linalg.LinAlgError):
-            # At the edge of the parameter space the law may have no finite derivative to design by.
-            remedy = ""
-    ratio = table.tokens / table.params
-    return Diagnostics(
-        condition_number=condition,
-        correlation=float(np.corrcoef(np.log(table.params), np.log(table.tokens))[0, 1]),
-        tokens_per_param=(float(ratio.min()), float(ratio.max())),
-        decades={
-            name: float(np.log10(v.max() / v.min()))
-            for name, v in (("params", table.params), ("tokens", table.tokens), ("flops", table.compute))
-        },
-        n_sizes=int(levels(table.params, _LEVEL).max()) + 1,
-        n_budgets=int(levels(table.tokens, _LEVEL).max()) + 1,
-        e_zero_share=float(np.mean(np.asarray(draws.E) <= 0)) if np.asarray(draws.E).size else 0.0,
-        drift=drift(table, residuals),
-        influence=rows_out,
-        identification=identification,
-        model=model,
-        remedy=remedy,
-    )

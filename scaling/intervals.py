@@ -35,7 +35,13 @@ def check_method(method: str) -> None:
 
 
 def interval(
-    draws: Array, value: float, level: float, method: IntervalMethod = "percentile"
+    draws: Array,
+    value: float,
+    level: float,
+    method: IntervalMethod = "percentile",
+    *,
+    n_units: int | None = None,
+    log_scale: bool = False,
 ) -> tuple[float, float]:
     """Return the ends of a bootstrap interval; nan where there are no draws.
 
@@ -50,6 +56,13 @@ def interval(
     method : {"percentile", "bias-corrected"}
         Efron & Tibshirani 1993, sections 13.3 and 14.3 (with acceleration zero). The "basic"
         interval is not offered: on this problem it covers too little.
+    n_units : int, optional
+        Independent units resampled. Their bootstrap distribution is too narrow by sqrt((G-1)/G) and
+        has normal instead of t tails: the ends are moved away from the estimate by the factor
+        sqrt(G/(G-1)) t_{G-1}/z, as in Hesterberg 2015 (Am. Stat. 69, sec. 5.2). It is 1.005 for 240 runs
+        and 1.18 for 12 clusters, where the plain interval covers 82% of a nominal 90%.
+    log_scale : bool
+        Whether "away" is meant in logs (for positive quantities whose errors are factors).
 
     Returns
     -------
@@ -68,8 +81,30 @@ def interval(
     how: Literal["linear", "closest_observation"] = (
         "linear" if np.isfinite(draws).all() else "closest_observation"
     )
-    low, high = np.quantile(draws, tails, method=how)
-    return (float(low), float(high))
+    low, high = (float(v) for v in np.quantile(draws, tails, method=how))
+    if n_units is None or n_units < 2:
+        return (low, high)
+    return _stretched(low, high, value, _stretch(n_units, level) - 1.0, log_scale)
+
+
+def _stretch(n_units: int, level: float) -> float:
+    """Return the small-sample factor sqrt(G/(G-1)) t_{G-1}/z."""
+    from scipy.special import stdtrit
+
+    tail = (1 + level) / 2
+    t = float(stdtrit(n_units - 1, tail))
+    return math.sqrt(n_units / (n_units - 1)) * t / _NORMAL.inv_cdf(tail)
+
+
+def _stretched(low: float, high: float, value: float, by: float, log_scale: bool) -> tuple[float, float]:
+    """Move ends away from the value; an end on the wrong side of it, or an infinite one, stays."""
+    if log_scale:
+        if not (value > 0 and low > 0):
+            return (low, high)
+        a, b = _stretched(math.log(low), math.log(high), math.log(value), by, False)
+        return (math.exp(a), math.exp(b))
+    down, up = max(value - low, 0.0) * by, max(high - value, 0.0) * by
+    return (low - down, high + up)
 
 
 def estimate(
@@ -78,10 +113,14 @@ def estimate(
     level: float,
     method: IntervalMethod = "percentile",
     *,
+    n_units: int | None = None,
+    log_scale: bool = False,
     kind: Kind = "optimum",
     name: str = "",
     unit: str = "",
 ) -> Estimate:
-    """Return a value with the interval of its draws."""
-    low, high = interval(np.asarray(draws, dtype=float), value, level, method)
+    """Return a value with the interval of its draws; see `interval`."""
+    low, high = interval(
+        np.asarray(draws, dtype=float), value, level, method, n_units=n_units, log_scale=log_scale
+    )
     return Estimate(float(value), low, high, level, kind, name, unit)

@@ -15,7 +15,7 @@ from scaling.intervals import IntervalMethod, check_level, estimate
 from scaling.laws.kaplan import attach_kaplan
 from scaling.laws.power import attach_power
 from scaling.newton import Objective
-from scaling.resample import Resample, levels, plan
+from scaling.resample import LEVEL, Resample, levels, plan
 from scaling.runs import RunTable
 from scaling.solver import Certificate, solve_global
 
@@ -48,6 +48,8 @@ class LawFit:
         How intervals are made of draws.
     fixed : mapping of str to float
         Coefficients held.
+    n_units : int
+        Independent units resampled.
     """
 
     law: Any
@@ -60,6 +62,7 @@ class LawFit:
     level: float
     interval: IntervalMethod
     fixed: dict[str, float]
+    n_units: int
 
     def ci(self, name: str, level: float | None = None) -> Estimate:
         """Return a coefficient with its interval."""
@@ -91,7 +94,17 @@ class LawFit:
 
     def _estimate(self, draws: Any, value: float, name: str, unit: str, level: float | None) -> Estimate:
         chosen = self.level if level is None else check_level(level)
-        return estimate(np.asarray(draws), value, chosen, self.interval, name=name, unit=unit)
+        scale = name in ("A", "Nc", "Dc")
+        return estimate(
+            np.asarray(draws),
+            value,
+            chosen,
+            self.interval,
+            n_units=self.n_units,
+            log_scale=scale,
+            name=name,
+            unit=unit,
+        )
 
 
 def fit_power_law(
@@ -129,7 +142,7 @@ def fit_power_law(
     if x is None:
         raise DataError(f"variable {variable!r} is none of flops, params, tokens", column="variable")
     needed = 4 - len(fixed or {})
-    n_levels = int(levels(x, 0.01).max()) + 1
+    n_levels = int(levels(x, LEVEL).max()) + 1
     if len(runs) < needed or n_levels < needed - 1:
         raise TooFewRunsError(
             f"{len(runs)} runs at {n_levels} distinct {variable} are too few for E + A/x^alpha: {needed} runs at "
@@ -139,7 +152,7 @@ def fit_power_law(
             quantities=("E", "A", "alpha"),
         )
     attached = attach_power(x, np.log(runs.loss), fixed)
-    need = (levels(x, 0.01),), (needed - 1,)
+    need = (levels(x, LEVEL),), (needed - 1,)
     options = (delta, resample, groups, n_boot, seed, level, interval)
     return _fit(runs, attached, (variable,), dict(fixed or {}), need, options)
 
@@ -162,7 +175,7 @@ def fit_kaplan(
     TooFewRunsError
         Fewer than 6 runs, or fewer than 2 distinct sizes or token counts.
     """
-    sizes, counts = levels(runs.params, 0.01), levels(runs.tokens, 0.01)
+    sizes, counts = levels(runs.params, LEVEL), levels(runs.tokens, LEVEL)
     if len(runs) < 6 or min(sizes.max(), counts.max()) < 1:
         raise TooFewRunsError(
             f"{len(runs)} runs with {sizes.max() + 1} sizes and {counts.max() + 1} token counts are too few for "
@@ -189,9 +202,8 @@ def _fit(
     one = np.ones(len(runs))
     problem = Objective(attached.form, np.log(runs.loss), one, one, delta)
     best, lowest, certificate = solve_global(problem)
-    drawn = bootstrap(
-        problem, best, plan(runs, resample, groups), n_boot, seed, axes=need[0], min_levels=need[1]
-    )
+    resampling = plan(runs, resample, groups)
+    drawn = bootstrap(problem, best, resampling, n_boot, seed, axes=need[0], min_levels=need[1])
     return LawFit(
         attached.law(best),
         variables,
@@ -203,4 +215,5 @@ def _fit(
         level,
         interval,
         fixed,
+        resampling.n_clusters,
     )

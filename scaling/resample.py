@@ -21,8 +21,8 @@ Resample = Literal["auto", "pairs", "cluster", "wild"]
 
 #: Replicates whose random numbers share one generator.
 BLOCK = 50
-#: Sorted ln N jumps by more than this between model sizes: digitised sizes scatter by under 1%.
-_SAME_SIZE = 0.01
+#: Sorted ln N (or ln D) jumps by more than this between levels: digitised sizes scatter by under 1%.
+LEVEL = 0.01
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def labels(keys: ArrayLike) -> Index:
 
 def model_sizes(params: Array) -> Index:
     """Return model sizes numbered from 0: a new one begins where sorted ln N jumps by more than 1%."""
-    return levels(params, _SAME_SIZE)
+    return levels(params, LEVEL)
 
 
 def levels(values: Array, tolerance: float) -> Index:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from scaling.answers import Optimum, Prediction, Regime
 from scaling.audit import Audit
 from scaling.diagnose import Diagnostics, extrapolation
 from scaling.errors import DataError, ExtrapolationWarning
-from scaling.estimate import Estimate
+from scaling.estimate import COUNT_UNITS, Estimate
 from scaling.guard import WARN_DECADES, Unidentified, guard
 from scaling.intervals import check_level, estimate
 from scaling.laws.base import Array, Index
@@ -74,12 +74,13 @@ class ChinchillaFit:
     scale: Array
     cluster: Index
     settings: Settings
-    audit: Audit = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "audit", self.runs.audit)
 
     # --- what may be concluded -------------------------------------------------------------------
+
+    @property
+    def audit(self) -> Audit:
+        """How the table was read."""
+        return self.runs.audit
 
     @property
     def n_runs(self) -> int:
@@ -220,16 +221,11 @@ class ChinchillaFit:
             d / np.asarray(self.draws.tokens_at(n)), d / self.law.tokens_at(n), "D/D*(N)", "", level
         )
         self._guard(factor, FLOPS_PER_PARAM_TOKEN * n * d, "raise")
-        c = FLOPS_PER_PARAM_TOKEN * n * d
-        unit = self.runs.loss_unit
-        excess = self._estimate(
-            self.draws.loss(n, d) - self.draws.optimal(c).loss,
-            self.law.loss(n, d) - self.law.optimal(c).loss,
-            "excess loss",
-            unit,
-            level,
-        )
-        loss = self._estimate(self.draws.loss(n, d), self.law.loss(n, d), "loss", unit, level)
+        c, unit = FLOPS_PER_PARAM_TOKEN * n * d, self.runs.loss_unit
+        here, draws_here = self.law.loss(n, d), self.draws.loss(n, d)
+        loss = self._estimate(draws_here, here, "loss", unit, level)
+        above, draws_above = here - self.law.optimal(c).loss, draws_here - self.draws.optimal(c).loss
+        excess = self._estimate(draws_above, above, "excess loss", unit, level)
         label = "compute-optimal within the interval"
         if factor.low > 1:
             label = "over-trained"
@@ -282,14 +278,19 @@ class ChinchillaFit:
     # --- helpers ---------------------------------------------------------------------------------
 
     def _estimate(self, draws: Any, value: float, name: str, unit: str, level: float | None) -> Estimate:
-        return estimate(
+        out = estimate(
             np.asarray(draws),
             value,
             self.settings.level if level is None else check_level(level),
             self.settings.interval,
+            n_units=self.settings.n_clusters,
+            # Counts, ratios and coefficients err by factors; exponents and losses by differences.
+            log_scale=unit in COUNT_UNITS or name in ("A", "B", "D/D*(N)"),
             name=name,
             unit=unit,
         )
+        # No loss and no coefficient is negative: an interval stretched past zero ends there.
+        return replace(out, low=max(out.low, 0.0)) if np.all(np.asarray(draws) >= 0) else out
 
     def _guard(self, answer: Estimate, flops: float, unidentified: Unidentified) -> None:
         guard(answer, self.runs, self.diagnostics, flops, unidentified, has_draws=self.draws.E.size > 0)

@@ -9,12 +9,12 @@ import numpy as np
 
 from scaling.errors import NotIdentifiedError, ScalingError, TooFewRunsError
 from scaling.other_laws import LawFit, Variable, fit_power_law
-from scaling.resample import levels
+from scaling.resample import LEVEL, levels
 from scaling.runs import RunTable
 from scaling.units import format_count
 
-#: Sizes or token counts within 1% are one level; three are needed to bend a power law through.
-_LEVEL, _NEEDED_LEVELS = 0.01, 3
+#: Three levels are needed to bend a power law through.
+_NEEDED_LEVELS = 3
 #: D/N constant to this factor: N and D are one variable.
 _RAY = 1.02
 
@@ -41,8 +41,8 @@ def check_design(
             needed=needed,
             quantities=("E", "A", "B", "alpha", "beta"),
         )
-    sizes = int(levels(runs.params, _LEVEL).max()) + 1
-    counts = int(levels(runs.tokens, _LEVEL).max()) + 1
+    sizes = int(levels(runs.params, LEVEL).max()) + 1
+    counts = int(levels(runs.tokens, LEVEL).max()) + 1
     free_n = 1 + ("A" not in fixed) + ("alpha" not in fixed and not (tied and "beta" in fixed))
     free_d = 1 + ("B" not in fixed) + ("beta" not in fixed and not tied)
     if "E" in fixed:

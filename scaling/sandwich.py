@@ -1,0 +1,75 @@
+"""Standard errors of a Huber fit in the sandwich form H^-1 M H^-1 (Huber 1967)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+
+import numpy as np
+
+from scaling.laws.base import Array, Index
+
+#: Rounding decides below this reciprocal condition: a direction the runs do not see at all.
+_SINGULAR = 1e-10
+
+
+def planned(sd: Array, rho: float, cluster: Index, delta: float) -> tuple[Array, Callable[[Array], Array]]:
+    """Return expected curvature and score variance under normal noise."""
+    normal = NormalDist()
+    t = delta / sd
+    inside = np.array([2 * normal.cdf(v) - 1 for v in t])
+    density = np.array([normal.pdf(v) for v in t])
+    # E[psi^2]: sd^2 (inside - 2 t phi(t)) from within, delta^2 from outside.
+    variance = sd**2 * (inside - 2 * t * density) + delta**2 * (1 - inside)
+    shared = (2 / math.pi) * math.asin(rho)
+
+    def meat(scored: Array) -> Array:
+        s = scored * np.sqrt(variance)[:, None]
+        own: Array = s.T @ s
+        if shared == 0.0:
+            return own
+        together = _group_sums(s, cluster)
+        return (1 - shared) * own + shared * (together.T @ together)
+
+    return inside, meat
+
+
+def observed(z: Array, cluster: Index, delta: float) -> tuple[Array, Callable[[Array], Array]]:
+    """Return curvature and score variance as the residuals show them."""
+    # E[psi'] is the share of residuals within delta; a window of the inner 40% counts enough of them.
+    window = max(delta, float(np.quantile(np.abs(z), 0.4)))
+    inside = np.full(len(z), float(np.mean(np.abs(z) <= window)) * delta / window)
+    psi = np.clip(z, -delta, delta)
+
+    def meat(scored: Array) -> Array:
+        together = _group_sums(scored * psi[:, None], cluster)
+        groups = len(together)
+        return (together.T @ together) * groups / max(groups - 1, 1)
+
+    return inside, meat
+
+
+def _group_sums(rows: Array, cluster: Index) -> Array:
+    out = np.zeros((int(cluster.max()) + 1, rows.shape[1]))
+    np.add.at(out, cluster, rows)
+    return out
+
+
+def scaled_eigen(bread: Array) -> tuple[Array, Array, Array]:
+    """Eigen-decomposition of the curvature with columns brought to one length."""
+    length = np.sqrt(np.diag(bread))
+    values, vectors = np.linalg.eigh(bread / np.outer(length, length))
+    return values, vectors, length
+
+
+def sandwich(bread: Array, meat: Array, gradient: Array) -> float:
+    """Return the standard error of a quantity with this gradient; infinite where it is left open."""
+    values, vectors, length = scaled_eigen(bread)
+    g = vectors.T @ (gradient / length)
+    open_ = values < _SINGULAR * values.max()
+    if np.any(np.abs(g[open_]) > 1e-6 * np.linalg.norm(g)):
+        return math.inf
+    inverse = np.where(open_, 0.0, 1.0 / np.where(open_, 1.0, values))
+    direction = vectors @ (inverse * g) / length
+    return math.sqrt(max(float(direction @ meat @ direction), 0.0))
