@@ -261,10 +261,8 @@ class RunTable:
             for i in shown
         )
         more = f"<p>... and {len(self) - len(shown)} more</p>" if len(self) > len(shown) else ""
-        return (
-            f"<p>{escape(repr(self))}<br>{escape(self.source)}</p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
-        )
+        title = f"<p>{escape(repr(self))}<br>{escape(self.source)}</p>"
+        return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

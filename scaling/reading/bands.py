@@ -11,7 +11,7 @@ from scaling.cells import Floats
 from scaling.reading.draft import Draft
 
 _LN_BIT = -math.log(math.log(2.0))  # ln(bits / nats) = 0.3665
-_LEAST_ROWS = 8
+_LEAST_ROWS, _ENOUGH_ROWS = 8, 16
 _TRIALS = 200
 
 
@@ -41,33 +41,29 @@ def check_loss_bands(draft: Draft, stated: bool) -> None:
     if band is None:
         return
     shift, noise, upper = band
-    if shift < 8.0 * noise:
+    if shift < (8.0 if len(loss) >= _ENOUGH_ROWS else 15.0) * noise:
         return
     minority = upper if 2 * int(upper.sum()) <= len(upper) else ~upper
     word = "larger" if minority is upper else "smaller"
     factor = math.exp(shift)
     rows = draft.row_numbers(minority)
     if abs(shift - _LN_BIT) < 0.04:
+        verb = "have losses that look" if len(rows) > 1 else "has a loss that looks"
         message = (
-            f"{draft.rows_text(minority)} have losses that look {factor:.3f}x {word} than the others at "
-            "their N and "
-            f"D; bits and nats differ by 1.443x: are both in this column?"
+            f"{draft.rows_text(minority)} {verb} {factor:.3f}x {word} than the others at their N and D; bits and nats "
+            "differ by 1.443x: are both in this column?"
         )
-        if len(rows) == 1 or stated:
+        # A single row may be a run gone wrong, and a few rows can be split so that almost anything fits.
+        if stated or len(rows) == 1 or len(loss) < _ENOUGH_ROWS:
             draft.note("mixed_units", "warning", message, rows=rows, factor=factor)
         else:
-            draft.suspect(
-                "mixed_units",
-                f"{message} Add a column loss_unit, or correct them.",
-                rows,
-                factor=factor,
-            )
+            fix = "Add a column loss_unit, or correct them."
+            draft.suspect("mixed_units", f"{message} {fix}", rows, factor=factor)
     elif shift > 0.5 and shift > 10.0 * noise and len(rows) > 1:
         draft.note(
             "loss_bands",
             "warning",
-            f"the losses fall into two bands {factor:.2f}x apart ({draft.rows_text(minority)} {word}): two "
-            "units, or "
+            f"the losses fall into two bands {factor:.2f}x apart ({draft.rows_text(minority)} {word}): two units, or "
             "two data sets? Select one with where=",
             rows=rows,
             factor=factor,
@@ -92,7 +88,7 @@ def two_bands(N: Floats, D: Floats, loss: Floats) -> tuple[float, float, NDArray
     None if no split was found.
     """
     z = np.log(loss)
-    curved = surface(N, D) if len(z) >= 2 * _LEAST_ROWS else surface(N, D)[:, :3]
+    curved = surface(N, D) if len(z) >= _ENOUGH_ROWS else surface(N, D)[:, :3]
     plane = curved[:, :3]
     best = None
     for residual in (

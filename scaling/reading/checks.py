@@ -34,8 +34,8 @@ def check_flops(draft: Draft, result: Understanding) -> None:
         "flops_disagree",
         "warning",
         f"{seen!r} is {middle:.3g}x 6·N·D (median; {ratio[off].min():.3g} to {ratio[off].max():.3g}) in "
-        f"{int(off.sum())} of {int(known.sum())} rows ({draft.rows_text(off)}){_flops_hint(draft, middle)} "
-        "Fits use params and tokens; the column is kept beside them",
+        f"{int(off.sum())} of {int(known.sum())} rows ({draft.rows_text(off)}){_flops_hint(draft, middle)} Fits use "
+        "params and tokens; the column is kept beside them",
         rows=draft.row_numbers(off),
         ratio=middle,
         smallest=float(ratio[off].min()),
@@ -64,8 +64,7 @@ def check_training(draft: Draft, result: Understanding) -> None:
         early = _WARMUPS * np.nan_to_num(warmup) > D
         if early.any():
             message = (
-                f"{draft.rows_text(early)} have fewer tokens than {_WARMUPS:g}x their warm-up: losses "
-                "inside the "
+                f"{draft.rows_text(early)} have fewer tokens than {_WARMUPS:g}x their warm-up: losses inside the "
                 "warm-up are no points of a law; leave them out with where="
             )
             draft.note("inside_warmup", "warning", message, rows=draft.row_numbers(early))
@@ -78,8 +77,7 @@ def check_training(draft: Draft, result: Understanding) -> None:
                 "repeated_data",
                 "warning",
                 f"{draft.rows_text(many)} repeat their data more than {_EPOCHS:g} times (up to "
-                f"{epochs[many].max():.3g} epochs): D counts tokens seen, not unique ones, and is worth "
-                "less there",
+                f"{epochs[many].max():.3g} epochs): D counts tokens seen, not unique ones, and is worth less there",
                 rows=draft.row_numbers(many),
                 epochs=float(epochs[many].max()),
             )
@@ -98,8 +96,7 @@ def _check_padding(draft: Draft, result: Understanding) -> None:
         padded[:] = True
     if padded.any():
         message = (
-            f"the tokens of {draft.rows_text(padded)} include padding: D should count only tokens that bear "
-            "loss; the "
+            f"the tokens of {draft.rows_text(padded)} include padding: D should count only tokens that bear loss; the "
             "law reads too many tokens"
         )
         draft.note("tokens_padded", "warning", message, rows=draft.row_numbers(padded))
@@ -115,10 +112,8 @@ def _check_experts(draft: Draft, result: Understanding) -> None:
         draft.note(
             "mixture_of_experts",
             "warning",
-            f"{draft.rows_text(sparse)} are mixtures of experts (for instance "
-            f"{format_count(float(N[sparse][0]))} "
-            f"total, {format_count(float(active[sparse][0]))} active): N of the law is the total, FLOPs are "
-            "6 x active "
-            "x D; a dense law does not hold for them",
+            f"{draft.rows_text(sparse)} are mixtures of experts (for instance {format_count(float(N[sparse][0]))} "
+            f"total, {format_count(float(active[sparse][0]))} active): N of the law is the total, FLOPs are 6 x "
+            "active x D; a dense law does not hold for them",
             rows=draft.row_numbers(sparse),
         )

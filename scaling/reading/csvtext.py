@@ -144,8 +144,8 @@ def _names(header: list[str], source: str, line: int) -> list[str]:
     names = [name.strip() for name in header]
     if all(_NUMBER_LIKE.fullmatch(name) for name in names):
         raise DataError(
-            f"{source}, line {line}: the first line holds only numbers ({', '.join(names[:5])}): add a line "
-            "with the column names, e.g. params,tokens,loss",
+            f"{source}, line {line}: the first line holds only numbers ({', '.join(names[:5])}): add a line with the "
+            "column names, e.g. params,tokens,loss",
             source=source,
             rows=[line],
         )

@@ -66,8 +66,8 @@ def decimal_mark(
     if comma and point:
         rows = [int(raw.row[i]) for i in (comma[0], point[0])]
         raise DataError(
-            f"{raw.source}: the comma is the decimal mark in {raw.row_word} {rows[0]} and is not in "
-            f"{raw.row_word} {rows[1]}: write one way, or pass decimal='.' or decimal=','",
+            f"{raw.source}: the comma is the decimal mark in {raw.row_word} {rows[0]} and is not in {raw.row_word} "
+            f"{rows[1]}: write one way, or pass decimal='.' or decimal=','",
             source=raw.source,
             rows=rows,
         )
@@ -77,8 +77,8 @@ def decimal_mark(
     if either and not point:
         rows = [int(raw.row[i]) for i in either[:10]]
         message = (
-            "commas were read as separators of thousands (1,300 is 1300), which no cell of the table proves; "
-            "pass decimal=',' if they are decimal"
+            "commas were read as separators of thousands (1,300 is 1300), which no cell of the table proves; pass "
+            "decimal=',' if they are decimal"
         )
         return ".", [Finding("thousands_comma", "warning", message, {"rows": rows})]
     return ".", []

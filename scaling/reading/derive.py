@@ -135,8 +135,8 @@ def check_steps(draft: Draft, result: Understanding) -> None:
     factor = f"{middle:.1f}" if middle >= 0.95 else f"1/{1 / middle:.3g}"
     draft.suspect(
         "tokens_disagree",
-        f"tokens is {factor}x {how} (median over {int(off.sum())} rows; {draft.rows_text(off)}). "
-        "One of the columns is wrong; say which tokens are right with "
+        f"tokens is {factor}x {how} (median over {int(off.sum())} rows; {draft.rows_text(off)}). One of the columns "
+        "is wrong; say which tokens are right with "
         f"columns={{'tokens': {token_choice.seen!r}}}.",
         draft.row_numbers(off),
         ratio=middle,

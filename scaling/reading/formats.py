@@ -84,8 +84,8 @@ def read_raw(source: Any) -> Raw:
     if isinstance(source, Sequence) and not isinstance(source, bytes | bytearray):
         return _from_records(list(source), list(range(len(source))), "row", "list of records")
     raise DataError(
-        f"cannot read a table from {type(source).__name__}: give a path, a DataFrame, a list of dicts or a "
-        "dict of columns"
+        f"cannot read a table from {type(source).__name__}: give a path, a DataFrame, a list of dicts or a dict of "
+        "columns"
     )
 
 

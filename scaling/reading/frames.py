@@ -113,8 +113,8 @@ def _evaluate(frame: pd.DataFrame, where: str | Callable[[Any], Any], source: st
         mask = np.asarray(result)
     except Exception as error:  # a query can fail in every way Python code can
         raise DataError(
-            f"{source}: where={where!r} cannot be evaluated ({type(error).__name__}: {error}). "
-            f"Columns: {', '.join(map(str, frame.columns))}",
+            f"{source}: where={where!r} cannot be evaluated ({type(error).__name__}: {error}). Columns: "
+            f"{', '.join(map(str, frame.columns))}",
             source=source,
             column="where",
         ) from error
@@ -122,8 +122,8 @@ def _evaluate(frame: pd.DataFrame, where: str | Callable[[Any], Any], source: st
         isinstance(x, bool | np.bool_) or x is pd.NA for x in mask.tolist()
     ):
         raise DataError(
-            f"{source}: where={where!r} must give one True or False per row, not "
-            f"{type(result).__name__} of shape {mask.shape}",
+            f"{source}: where={where!r} must give one True or False per row, not {type(result).__name__} of shape "
+            f"{mask.shape}",
             source=source,
             column="where",
         )
@@ -135,8 +135,7 @@ def _by_values(frame: pd.DataFrame, where: Mapping[str, Any], source: str) -> ND
     for name, wanted in where.items():
         if name not in frame.columns:
             raise DataError(
-                f"{source} has no column {name!r} to select by. "
-                f"Columns: {', '.join(map(str, frame.columns))}",
+                f"{source} has no column {name!r} to select by. Columns: {', '.join(map(str, frame.columns))}",
                 source=source,
                 column=str(name),
             )

@@ -110,7 +110,6 @@ def _check_flags(draft: Draft, name: str, cells: NDArray[np.object_]) -> None:
         draft.note(
             "marked_rows",
             "info",
-            f"column {name!r} marks {int(marked.sum())} of the rows taken; they are in. Leave them out with "
-            "where=",
+            f"column {name!r} marks {int(marked.sum())} of the rows taken; they are in. Leave them out with where=",
             rows=draft.row_numbers(marked),
         )

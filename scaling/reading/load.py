@@ -103,8 +103,7 @@ def _take_status(draft: Draft, status: str | Collection[str] | None) -> None:
     listed = ", ".join(f"{n} {name}" for name, n in counts.items())
     if not mask.any():
         raise DataError(
-            f"{draft.raw.source}: no row has status {' or '.join(sorted(wanted))} (there are: {listed}); "
-            "pass "
+            f"{draft.raw.source}: no row has status {' or '.join(sorted(wanted))} (there are: {listed}); pass "
             "status=... or status=None to take them",
             source=draft.raw.source,
             column=draft.columns["status"][0],

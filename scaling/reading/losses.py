@@ -76,8 +76,7 @@ def _units_by_row(draft: Draft, header: str, said: str) -> tuple[NDArray[np.obje
             draft.note(
                 "unit_contradicts_name",
                 "warning",
-                f"the column {draft.columns['loss'][0]!r} says {header}, loss_unit= says {said}; {said} was "
-                "used",
+                f"the column {draft.columns['loss'][0]!r} says {header}, loss_unit= says {said}; {said} was used",
             )
         return np.full(n, said, dtype=object), True
     if column is None:
@@ -100,16 +99,14 @@ def _units_by_row(draft: Draft, header: str, said: str) -> tuple[NDArray[np.obje
         off = given & (units != header)
         raise UnitError(
             f"{draft.raw.source}: the column {draft.columns['loss'][0]!r} says {header} and the column "
-            f"{draft.columns['loss_unit'][0]!r} says {units[off][0]} ({draft.rows_text(off)}): pass "
-            "loss_unit=",
+            f"{draft.columns['loss_unit'][0]!r} says {units[off][0]} ({draft.rows_text(off)}): pass loss_unit=",
             source=draft.raw.source,
             rows=draft.row_numbers(off),
         )
     if not given.all() and given.any() and not header:
         raise UnitError(
-            f"{draft.raw.source}: the loss unit is stated for some rows and empty in "
-            f"{draft.rows_text(~given)}: "
-            "fill it in, or pass loss_unit= for all rows",
+            f"{draft.raw.source}: the loss unit is stated for some rows and empty in {draft.rows_text(~given)}: fill "
+            "it in, or pass loss_unit= for all rows",
             source=draft.raw.source,
             rows=draft.row_numbers(~given),
         )
@@ -123,8 +120,7 @@ def _check_range(draft: Draft, units: NDArray[np.object_], stated: bool, by_argu
     high = (loss > HIGHEST_NATS) & (units == "nats/token")
     if high.any():
         message = (
-            f"losses up to {loss[high].max():.4g} ({draft.rows_text(high)}) are above {HIGHEST_NATS:g} "
-            "nats/token, "
+            f"losses up to {loss[high].max():.4g} ({draft.rows_text(high)}) are above {HIGHEST_NATS:g} nats/token, "
             "worse than guessing."
         )
         if stated:
@@ -141,8 +137,7 @@ def _check_range(draft: Draft, units: NDArray[np.object_], stated: bool, by_argu
             draft.note(
                 "loss_low",
                 "warning",
-                f"the unit of the loss is not stated and half of the losses are below {_LOWEST_NATS:g}: "
-                "read as "
+                f"the unit of the loss is not stated and half of the losses are below {_LOWEST_NATS:g}: read as "
                 "nats/token, but that looks like a loss per byte or a normalised one; pass loss_unit=",
             )
         else:
@@ -150,8 +145,7 @@ def _check_range(draft: Draft, units: NDArray[np.object_], stated: bool, by_argu
     below = (units == "perplexity") & (loss <= 1.0)
     if below.any():
         raise UnitError(
-            f"{draft.raw.source}: a perplexity is above 1; {draft.rows_text(below)} have "
-            f"{loss[below][0]:.4g}",
+            f"{draft.raw.source}: a perplexity is above 1; {draft.rows_text(below)} have {loss[below][0]:.4g}",
             source=draft.raw.source,
             rows=draft.row_numbers(below),
         )
@@ -181,9 +175,8 @@ def _target(draft: Draft, units: NDArray[np.object_], several: bool) -> str:
     if per_byte and (ratio is None or np.isnan(ratio).any()):
         if per_byte != have:
             raise UnitError(
-                f"{draft.raw.source}: losses per byte and per token in one table: pass bytes_per_token= "
-                "(bytes of "
-                "the validation text divided by its tokens) to convert",
+                f"{draft.raw.source}: losses per byte and per token in one table: pass bytes_per_token= (bytes of the "
+                "validation text divided by its tokens) to convert",
                 source=draft.raw.source,
             )
         return "nats/byte" if have == {"nats/byte"} else "bits/byte"
@@ -201,16 +194,14 @@ def _per_byte_target(draft: Draft, have: set[str], ratio: Floats | None) -> str:
         names = sorted(set(labels) - {None}) if labels is not None else []
         draft.suspect(
             "mixed_tokenizers",
-            f"losses per token under {len(names)} tokenizers ({', '.join(names[:5])}) cannot be compared. "
-            "Give "
+            f"losses per token under {len(names)} tokenizers ({', '.join(names[:5])}) cannot be compared. Give "
             "bits/byte, or a column bytes_per_token to convert with, or select one with where=.",
         )
         return "nats/token"
     draft.note(
         "several_tokenizers",
         "warning",
-        f"several tokenizers: losses are compared in {target}, but token counts D still mean different "
-        "amounts of text",
+        f"several tokenizers: losses are compared in {target}, but token counts D still mean different amounts of text",
     )
     return target
 
@@ -263,8 +254,7 @@ def _check_bytes(draft: Draft, ratio: Floats, units: NDArray[np.object_], target
         off = needed & ~((ratio >= low) & (ratio <= high))
     if off.any():
         raise UnitError(
-            f"{draft.raw.source}: bytes_per_token = {ratio[off][0]:g} ({draft.rows_text(off)}) is not "
-            f"between {low:g} "
+            f"{draft.raw.source}: bytes_per_token = {ratio[off][0]:g} ({draft.rows_text(off)}) is not between {low:g} "
             f"and {high:g}: it is bytes of text divided by tokens (about 4 for English)",
             source=draft.raw.source,
             column="bytes_per_token",

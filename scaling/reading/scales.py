@@ -48,8 +48,7 @@ def _check_column(draft: Draft, role: str, seen: str) -> None:
         rows = values > most
         draft.suspect(
             "implausible_scale",
-            f"{seen!r} gives {format_count(float(values.max()))} {role} ({draft.rows_text(rows)}): more "
-            "than any run. "
+            f"{seen!r} gives {format_count(float(values.max()))} {role} ({draft.rows_text(rows)}): more than any run. "
             "Are the cells plain counts although the name has a unit?",
             draft.row_numbers(rows),
         )
@@ -59,8 +58,7 @@ def _check_column(draft: Draft, role: str, seen: str) -> None:
         unit = "M" if role == "params" else "B"
         draft.suspect(
             "implausible_scale",
-            f"{seen!r} runs from {values.min():g} to {values.max():g}, too few for {role}. In millions or "
-            "billions? "
+            f"{seen!r} runs from {values.min():g} to {values.max():g}, too few for {role}. In millions or billions? "
             f"Pass columns={{'{role}_{unit}': {seen!r}}} (M is 1e6, B is 1e9).",
             draft.row_numbers(small),
         )
@@ -70,16 +68,18 @@ def _check_column(draft: Draft, role: str, seen: str) -> None:
         return
     ratio = float(np.median(values[~low]) / np.median(values[low]))
     message = (
-        f"{seen!r} looks written in two magnitudes: {draft.rows_text(low)} have {role} from "
-        f"{values[low].min():g} to "
-        f"{values[low].max():g}, the others from {format_count(float(values[~low].min()))} to "
-        f"{format_count(float(values[~low].max()))}."
+        f"{seen!r} looks written in two magnitudes: {draft.rows_text(low)} have {role} {_span(values[low])}, the "
+        f"others {_span(values[~low])}."
     )
     gap = float(values[~low].min() / values[low].max())
     if small.any() or gap >= _WIDE_GAP:
         draft.suspect("mixed_magnitudes", message, draft.row_numbers(low), ratio=ratio)
     else:
         draft.note("magnitude_gap", "warning", message, rows=draft.row_numbers(low), ratio=ratio)
+
+
+def _span(values: Floats) -> str:
+    return f"from {format_count(float(values.min()))} to {format_count(float(values.max()))}"
 
 
 def _below_gap(values: Floats) -> NDArray[np.bool_]:
