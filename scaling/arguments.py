@@ -11,6 +11,7 @@ from scaling.errors import DataError
 from scaling.intervals import check_level, check_method
 from scaling.laws.base import Array
 from scaling.runs import RunTable
+from scaling.units import parse_count
 
 
 def check_options(delta: float, n_boot: int, level: float, interval: str) -> None:
@@ -85,3 +86,14 @@ def residual_scale(table: RunTable, sigma: ArrayLike | None) -> Array:
         )
     relative = s / table.loss
     return np.asarray(np.median(relative) / relative)
+
+
+def positive_count(name: str, value: float | str) -> float:
+    """Read a positive count given by the user, such as ``1e9`` or ``"1B"``; `DataError` otherwise."""
+    try:
+        out = parse_count(value)
+    except DataError as error:
+        raise DataError(f"{name}: {error}", column=name) from error
+    if not (out > 0 and np.isfinite(out)):
+        raise DataError(f"{name} must be positive and finite, got {value!r}", column=name)
+    return out

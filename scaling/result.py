@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from scaling.answers import Optimum, Prediction, Regime
+from scaling.arguments import positive_count
 from scaling.audit import Audit
 from scaling.diagnose import Diagnostics, extrapolation
 from scaling.errors import DataError, ExtrapolationWarning
@@ -20,7 +21,6 @@ from scaling.laws.chinchilla import COEFFICIENTS, FLOPS_PER_PARAM_TOKEN, Chinchi
 from scaling.runs import RunTable
 from scaling.settings import Settings
 from scaling.solver import Certificate
-from scaling.units import parse_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,7 +141,7 @@ class ChinchillaFit:
             The interval spans more than a factor 100 or the answer lies more than 3 decades of
             compute beyond the data; the message says what would identify it.
         """
-        n = _count("params", params)
+        n = positive_count("params", params)
         out = self._estimate(self.draws.tokens_at(n), self.law.tokens_at(n), f"D*({n:.4g})", "tokens", level)
         self._guard(out, n * out.value * FLOPS_PER_PARAM_TOKEN, unidentified)
         return out
@@ -150,7 +150,7 @@ class ChinchillaFit:
         self, tokens: float | str, *, level: float | None = None, unidentified: Unidentified = "raise"
     ) -> Estimate:
         """Return N*(D): the size for which `tokens` are compute-optimal. See `tokens_at`."""
-        d = _count("tokens", tokens)
+        d = positive_count("tokens", tokens)
         out = self._estimate(self.draws.params_at(d), self.law.params_at(d), f"N*({d:.4g})", "params", level)
         self._guard(out, d * out.value * FLOPS_PER_PARAM_TOKEN, unidentified)
         return out
@@ -159,7 +159,7 @@ class ChinchillaFit:
         self, params: float | str, *, level: float | None = None, unidentified: Unidentified = "raise"
     ) -> Estimate:
         """Return D*(N)/N. It is constant only when alpha = beta. See `tokens_at`."""
-        n = _count("params", params)
+        n = positive_count("params", params)
         draws, value = self.draws.tokens_per_param(n), self.law.tokens_per_param(n)
         out = self._estimate(draws, value, f"D*/N at {n:.4g}", "tokens/param", level)
         self._guard(out, n * n * out.value * FLOPS_PER_PARAM_TOKEN, unidentified)
@@ -169,7 +169,7 @@ class ChinchillaFit:
         self, flops: float | str, *, level: float | None = None, unidentified: Unidentified = "raise"
     ) -> Optimum:
         """Return the compute-optimal run for a budget of C = 6 N D FLOPs. See `tokens_at`."""
-        c = _count("flops", flops)
+        c = positive_count("flops", flops)
         best, draws = self.law.optimal(c), self.draws.optimal(c)
         ratio = self._estimate(
             draws.tokens / draws.params, best.tokens / best.params, "D*/N*", "tokens/param", level
@@ -192,7 +192,7 @@ class ChinchillaFit:
         in the residuals together with its standard error: what a departure from the law too small
         to see inside the data may grow to outside.
         """
-        n, d = _count("params", params), _count("tokens", tokens)
+        n, d = positive_count("params", params), positive_count("tokens", tokens)
         mean = self._estimate(
             self.draws.loss(n, d), self.law.loss(n, d), "loss of the law", self.runs.loss_unit, level
         )
@@ -216,7 +216,7 @@ class ChinchillaFit:
 
     def regime(self, params: float | str, tokens: float | str, *, level: float | None = None) -> Regime:
         """Say whether a run of `tokens` is over- or under-trained for its size, and at what loss."""
-        n, d = _count("params", params), _count("tokens", tokens)
+        n, d = positive_count("params", params), positive_count("tokens", tokens)
         factor = self._estimate(
             d / np.asarray(self.draws.tokens_at(n)), d / self.law.tokens_at(n), "D/D*(N)", "", level
         )
@@ -294,14 +294,3 @@ class ChinchillaFit:
 
     def _guard(self, answer: Estimate, flops: float, unidentified: Unidentified) -> None:
         guard(answer, self.runs, self.diagnostics, flops, unidentified, has_draws=self.draws.E.size > 0)
-
-
-def _count(name: str, value: float | str) -> float:
-    """Read a positive count given by the user."""
-    try:
-        out = parse_count(value)
-    except DataError as error:
-        raise DataError(f"{name}: {error}", column=name) from error
-    if not (out > 0 and np.isfinite(out)):
-        raise DataError(f"{name} must be positive and finite, got {value!r}", column=name)
-    return out
