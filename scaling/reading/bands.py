@@ -41,7 +41,7 @@ def check_loss_bands(draft: Draft, stated: bool) -> None:
     if band is None:
         return
     shift, noise, upper = band
-    if shift < (8.0 if len(loss) >= _ENOUGH_ROWS else 15.0) * noise:
+    if shift < (8.0 if len(loss) >= _ENOUGH_ROWS else 10.0) * noise:
         return
     minority = upper if 2 * int(upper.sum()) <= len(upper) else ~upper
     word = "larger" if minority is upper else "smaller"

@@ -100,10 +100,10 @@ def _load_path(source: str | Path) -> tuple[bytes, str]:
             f"{text} is an address, not a file: download it first (scaling.datasets.fetch for public tables)"
         )
     path = Path(text).expanduser()
-    if path.is_dir():
-        raise DataError(f"{path} is a folder: give the file in it", source=text)
     try:
         return path.read_bytes(), text
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder: give the file in it", source=text) from None
     except FileNotFoundError:
         raise DataError(f"no such file: {path}", source=text) from None
     except OSError as error:

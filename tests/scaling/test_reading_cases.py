@@ -144,6 +144,14 @@ def test_u27_a_quarter_of_the_rows_in_bits():
     assert not labelled.audit.warnings
 
 
+def test_u27_few_rows_only_warn():
+    """Eight to fifteen rows can be split so that almost anything fits: a doubt, no refusal."""
+    frame = sweep(12, noise=0.001)
+    frame.loc[[1, 6], "loss"] /= np.log(2)
+    assert load_runs(frame).audit.finding("mixed_units").evidence["rows"] == [1, 6]
+    assert load_runs(sweep(6)).audit.finding("mixed_units") is None
+
+
 @pytest.mark.parametrize("share", [2, 6, 9])
 @pytest.mark.parametrize("seed", range(6))
 def test_u27_mixed_bits_are_found_wherever_they_are(share, seed):

@@ -153,3 +153,56 @@ def test_doubts_come_as_one_warning_and_stay_in_the_audit():
     assert len(caught) == 1
     assert "2 doubts about this table (flops_disagree, inside_warmup)" in str(caught[0].message)
     assert {f.code for f in runs.audit.warnings} == {"flops_disagree", "inside_warmup"}
+
+
+def test_columns_for_checks_only_are_left_alone_where_they_are_unclear():
+    frame = BASE.assign(flops=1e18, total_flops=5e18, log_steps=3.0, steps=100)
+    runs = load_runs(frame.drop(columns="steps"))
+    assert runs.flops is None
+    assert "2 columns could be flops" in runs.audit.finding("column_unclear").message
+    # a loss or a sigma is never left alone
+    with pytest.raises(DataError, match="2 columns could be sigma"):
+        load_runs(BASE.assign(sigma=0.01, sigma_loss=0.02))
+
+
+def test_tokens_are_checked_against_tokens_per_step():
+    frame = BASE.assign(steps=[1000, 2000, 4000, 8000], batch_tokens=2_000_000)
+    assert load_runs(frame).audit.finding("tokens_checked") is not None
+    with pytest.raises(DataError, match="1/2x steps x batch_tokens"):
+        load_runs(frame.assign(batch_tokens=4_000_000))
+    assert load_runs(BASE.assign(steps=[1, 2, 3, 4])).audit.finding("tokens_checked") is None
+
+
+def test_a_high_loss_is_believed_when_its_unit_is_stated():
+    frame = BASE.assign(loss=[15.0, 3.1, 2.9, 2.7])
+    with pytest.raises(UnitError, match="above 12 nats/token"):
+        load_runs(frame)
+    runs = load_runs(frame, loss_unit="nats/token")
+    assert runs.audit.finding("loss_high").evidence["rows"] == [0]
+    assert load_runs(frame, allow=["loss_high"]).loss[0] == 15.0
+
+
+def test_stated_and_unstated_units_do_not_mix():
+    with pytest.raises(UnitError, match="'unstated'"):
+        load_runs(BASE.assign(loss_unit=["nats/token", "unstated"] * 2))
+
+
+def test_gaps_in_magnitude_that_may_be_real_only_warn():
+    frame = BASE.assign(params=[1e5, 2e5, 1e8, 2e8], tokens=[1e10] * 4)
+    assert load_runs(frame).audit.finding("magnitude_gap").evidence["rows"] == [0, 1]
+    wide = BASE.assign(params=[2e3, 4e3, 2e9, 4e9], tokens=[1e9] * 4)
+    with pytest.raises(
+        UnitError, match="two magnitudes: rows 0, 1 have params from 2K to 4K, the others from 2B to 4B"
+    ):
+        load_runs(wide)
+    assert load_runs(wide, allow=["mixed_magnitudes"]).audit.finding("mixed_magnitudes").severity == "warning"
+
+
+def test_allowed_scales_are_warnings():
+    tiny = BASE.assign(params=[100, 200, 300, 400])
+    assert load_runs(tiny, allow="implausible_scale").audit.finding("implausible_scale").severity == "warning"
+    huge = BASE.assign(tokens=[1e18] * 4)
+    assert load_runs(huge, allow="implausible_scale").audit.finding("implausible_scale").severity == "warning"
+    thin = BASE.assign(tokens=[5e4] * 4)
+    with pytest.raises(UnitError, match="tokens per parameter"):
+        load_runs(thin)

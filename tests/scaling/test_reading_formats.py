@@ -180,9 +180,29 @@ def test_what_is_no_table(text, words):
         load_runs(io.StringIO(text))
 
 
+def test_frames_with_awkward_columns_and_cells():
+    frame = pd.DataFrame([[1e8, 1e8, 2e9, 3.0]], columns=["params", "params", "tokens", "loss"])
+    with pytest.raises(DataError, match="two columns named 'params'"):
+        load_runs(frame)
+    multi = pd.DataFrame(
+        [[1e8, 2e9, 3.0]],
+        columns=pd.MultiIndex.from_tuples([("n", "params"), ("n", "tokens"), ("val", "loss")]),
+    )
+    assert load_runs(multi).loss_kind == "validation"
+    with pytest.raises(DataError, match="row 0: loss is empty"):
+        load_runs([{"params": 1e8, "tokens": 2e9, "loss": pd.NA}])
+
+
+def test_a_cell_too_long_for_a_table():
+    with pytest.raises(DataError, match="line 2: not readable as CSV"):
+        load_runs(io.StringIO("params,tokens,loss\n1e8,2e9," + "9" * 200_000 + "\n"))
+
+
 def test_what_is_no_file(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         load_runs(tmp_path / "none.csv")
+    with pytest.raises(DataError, match="cannot read"):
+        load_runs(tmp_path / ("x" * 300))
     with pytest.raises(DataError, match="an address"):
         load_runs("https://example.org/runs.csv")
     with pytest.raises(DataError, match="is a folder"):
