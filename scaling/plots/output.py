@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scaling.errors import DataError
+from scaling.plots.style import SIZE, SIZES, STYLE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +28,17 @@ KINDS: Mapping[str, str] = {
     "cloud": "Pairs of coefficients over the bootstrap refits: which of them trade against each other.",
 }
 
+#: Kind -> module with the functions `kind` and `kind_data`.
+_MODULES = {
+    "curves": "scaling.plots.loss_curves",
+    "contours": "scaling.plots.iso_loss",
+    "isoflop": "scaling.plots.iso_flop",
+    "tokens": "scaling.plots.allocation",
+    "residuals": "scaling.plots.residual_panels",
+    "cloud": "scaling.plots.draws",
+}
+_FORMATS = (".png", ".svg", ".pdf")
+
 
 def plot_data(fit: ChinchillaFit, kind: str) -> pd.DataFrame:
     """Return the numbers a plot shows.
@@ -34,12 +48,11 @@ def plot_data(fit: ChinchillaFit, kind: str) -> pd.DataFrame:
     DataError
         No plot of this name.
     """
-    raise NotImplementedError
+    data: pd.DataFrame = _function(kind, "_data")(fit)
+    return data
 
 
-def draw(
-    fit: ChinchillaFit, kind: str, ax: Axes | None = None, *, data: pd.DataFrame | None = None
-) -> Axes:
+def draw(fit: ChinchillaFit, kind: str, ax: Axes | None = None, *, data: pd.DataFrame | None = None) -> Axes:
     """Draw a plot of a fit.
 
     Parameters
@@ -63,7 +76,8 @@ def draw(
     DataError
         No plot of this name.
     """
-    raise NotImplementedError
+    drawn: Axes = _function(kind)(fit, ax, data=data)
+    return drawn
 
 
 def svg(fit: ChinchillaFit, kind: str, *, data: pd.DataFrame | None = None) -> str:
@@ -71,7 +85,9 @@ def svg(fit: ChinchillaFit, kind: str, *, data: pd.DataFrame | None = None) -> s
 
     The same fit gives the same bytes. Ids start with the kind, so that several plots fit on one page.
     """
-    raise NotImplementedError
+    file = io.BytesIO()
+    _write(fit, kind, file, "svg", plot_data(fit, kind) if data is None else data)
+    return _inline(file.getvalue().decode(), kind)
 
 
 def save(fit: ChinchillaFit, kind: str, path: str | Path, *, dpi: int = 160) -> tuple[Path, Path]:
@@ -92,4 +108,56 @@ def save(fit: ChinchillaFit, kind: str, path: str | Path, *, dpi: int = 160) -> 
     -------
     picture, csv : Path
     """
-    raise NotImplementedError
+    picture = Path(path)
+    if picture.suffix.lower() not in _FORMATS:
+        raise DataError(
+            f"{picture.name}: a plot is written as {', '.join(_FORMATS)}; the suffix chooses", column="path"
+        )
+    table = picture.with_suffix(".csv")
+    data = plot_data(fit, kind)
+    file = io.BytesIO()
+    _write(fit, kind, file, picture.suffix.lower()[1:], data, dpi=dpi)
+    picture.write_bytes(file.getvalue())
+    data.to_csv(table, index=False)
+    return picture, table
+
+
+def _function(kind: str, suffix: str = "") -> Callable[..., Any]:
+    """Return the function that draws a kind, or with "_data" the one that computes it."""
+    if kind not in _MODULES:
+        raise DataError(f"no plot {kind!r}: choose one of {', '.join(KINDS)}", column="kind")
+    found: Callable[..., Any] = getattr(import_module(_MODULES[kind]), kind + suffix)
+    return found
+
+
+def _write(
+    fit: ChinchillaFit, kind: str, file: io.BytesIO, form: str, data: pd.DataFrame, *, dpi: int = 160
+) -> None:
+    """Draw on a figure of its own, not one of pyplot's, and write it without a date."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=SIZES.get(kind, SIZE), layout="constrained")
+        draw(fit, kind, figure.add_subplot(), data=data)
+        metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
+        figure.savefig(file, format=form, dpi=dpi, metadata=metadata)
+
+
+def _inline(text: str, kind: str) -> str:
+    """Make a whole SVG file of matplotlib an element to put inside a page, and smaller.
+
+    Coordinates keep two decimals (of a point), ids that nothing refers to go, and the others start with
+    the kind; the rule for every element of the page becomes a style of this one.
+    """
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r'<style type="text/css">.*?</style>', "", text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
+    text = re.sub(r' id="([^"]*)"', lambda m: f' id="{kind}-{m[1]}"' if m[1] in used else "", text)
+    text = re.sub(r'(href="#|url\(#)', rf"\g<1>{kind}-", text)
+    text = re.sub(r"(\d+\.\d\d)\d+", r"\1", text)
+    text = re.sub(r"\s*\n\s*", "\n", text)
+    style = "stroke-linejoin:round;stroke-linecap:butt"
+    return text.replace("<svg", f'<svg role="img" aria-label="{KINDS[kind]}" style="{style}"', 1)

@@ -1,0 +1,195 @@
+"""Lines of equal loss over parameters and tokens, the runs, and the compute-optimal path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scaling.laws.base import Array
+from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
+from scaling.plots.numbers import (
+    band,
+    beyond,
+    columns,
+    doubt,
+    has_draws,
+    how,
+    loss_label,
+    params_label,
+    span,
+    thin,
+)
+from scaling.plots.style import (
+    FAINT,
+    GREY,
+    INK,
+    VERMILLION,
+    canvas,
+    flops_text,
+    head,
+    log_axis,
+    ordered_colours,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from scaling.result import ChinchillaFit
+
+COLUMNS = ("series", "row", "params", "tokens", "loss", "flops", "low", "high", "decades_beyond")
+
+_GRID, _LEVELS, _MOST_RUNS = 80, 9, 800
+
+
+def contours_data(fit: ChinchillaFit) -> pd.DataFrame:
+    """Return the numbers behind `contours`.
+
+    Returns
+    -------
+    DataFrame
+        ``series`` "run", "contour" (points of equal ``loss``), "budget" (points of equal ``flops``) or
+        "optimum" (D*(N), ``tokens`` between ``low`` and ``high``).
+    """
+    import pandas as pd
+
+    runs = fit.runs
+    (left, right), (bottom, top) = span(runs.params, 0.1), span(runs.tokens, 0.1)
+    parts = [
+        columns(
+            COLUMNS, series="run", row=runs.row, params=runs.params, tokens=runs.tokens, loss=runs.loss,
+            flops=runs.compute, decades_beyond=0.0,
+        )
+    ]  # fmt: skip
+    for level in _loss_levels(fit):
+        n, d = _contour(fit, level)
+        parts.append(columns(COLUMNS, series="contour", params=n, tokens=d, loss=level))
+    low, high = FLOPS_PER_PARAM_TOKEN * left * bottom, FLOPS_PER_PARAM_TOKEN * right * top
+    for decade in range(int(np.ceil(np.log10(low))), int(np.floor(np.log10(high))) + 1):
+        n = np.array([left, right])
+        d = 10.0**decade / FLOPS_PER_PARAM_TOKEN / n
+        parts.append(columns(COLUMNS, series="budget", params=n, tokens=d, flops=10.0**decade))
+    n = np.geomspace(left, right, _GRID)
+    with np.errstate(over="ignore", divide="ignore"):
+        best = np.asarray(fit.law.tokens_at(n))
+        ends = band(fit, np.asarray(fit.draws.tokens_at(n[:, None])), best)
+    parts.append(
+        columns(
+            COLUMNS, series="optimum", params=n, tokens=best, low=ends[0], high=ends[1],
+            loss=fit.law.loss(n, best), flops=FLOPS_PER_PARAM_TOKEN * n * best,
+            decades_beyond=beyond(fit, n, best),
+        )
+    )  # fmt: skip
+    return pd.concat([pd.DataFrame(p) for p in parts], ignore_index=True)
+
+
+def _loss_levels(fit: ChinchillaFit) -> Array:
+    """Return round losses from the worst to the best of the runs, dense where the law is flat."""
+    fitted = np.asarray(fit.law.loss(fit.runs.params, fit.runs.tokens))
+    low, high = float(fitted.min()) - fit.law.E, float(fitted.max()) - fit.law.E
+    levels = fit.law.E + np.geomspace(low, high, _LEVELS)
+    step = 0.05 if np.diff(levels).min() > 0.06 else 0.02 if np.diff(levels).min() > 0.025 else 0.01
+    return np.unique(np.round(np.round(levels / step) * step, 10))
+
+
+def _contour(fit: ChinchillaFit, loss: float) -> tuple[Array, Array]:
+    """Return points (N, D) where the law has this loss, by the share each term has in loss - E."""
+    law = fit.law
+    share = 1.0 / (1.0 + np.exp(np.linspace(-9.0, 9.0, _GRID)))
+    rest = loss - law.E
+    with np.errstate(over="ignore"):
+        n = np.exp((np.log(law.A) - np.log(share * rest)) / law.alpha)
+        d = np.exp((np.log(law.B) - np.log((1.0 - share) * rest)) / law.beta)
+    fine = np.isfinite(n) & np.isfinite(d)
+    return n[fine], d[fine]
+
+
+def contours(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | None = None) -> Axes:
+    """Draw iso-loss lines in the plane of parameters and tokens, with the path of least compute.
+
+    Parameters
+    ----------
+    fit : ChinchillaFit
+        The fit.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    data : DataFrame, optional
+        What `contours_data` returned.
+    """
+    data = contours_data(fit) if data is None else data
+    series = dict(tuple(data.groupby("series")))
+    runs, best = series["run"], series["optimum"]
+    with canvas(ax) as ax:
+        x_ends, y_ends = (span(runs[name].to_numpy(), 0.1) for name in ("params", "tokens"))
+        log_axis(ax.xaxis, *x_ends)
+        log_axis(ax.yaxis, *y_ends)
+        _budgets(ax, series.get("budget"))
+        levels = np.sort(series["contour"]["loss"].unique())[::-1]
+        colours = ordered_colours(len(levels))[::-1]
+        for level, colour in zip(levels, colours, strict=True):
+            line = series["contour"][series["contour"]["loss"] == level]
+            x, y = line["params"].to_numpy(), line["tokens"].to_numpy()
+            ax.plot(x, y, color=colour, linewidth=1.2, zorder=2)
+            _label_ends(ax, x, y, f"{level:.4g}", colour)
+        shown = runs.iloc[thin(len(runs), _MOST_RUNS)]
+        ax.plot(
+            shown["params"], shown["tokens"], "o", color=INK, markersize=3.2, markeredgecolor="white",
+            markeredgewidth=0.4, zorder=3, label="runs",
+        )  # fmt: skip
+        x, y = best["params"].to_numpy(), best["tokens"].to_numpy()
+        if has_draws(fit):
+            ax.fill_between(
+                x, best["low"].clip(lower=1e-300), best["high"].clip(upper=1e300), color=VERMILLION,
+                alpha=0.2, linewidth=0, zorder=4,
+            )  # fmt: skip
+        inside = best["decades_beyond"].to_numpy() <= 0
+        ax.plot(x, y, color=VERMILLION, linewidth=1.0, linestyle=(0, (3, 2)), zorder=5)
+        ax.plot(x, np.where(inside, y, np.nan), color=VERMILLION, linewidth=2.0, zorder=5, label="D*(N)")
+        ax.set_xlabel(params_label(fit))
+        ax.set_ylabel("training tokens D")
+        notes = [
+            f"coloured: lines of equal {loss_label(fit)}",
+            "red: D*(N), the least compute for each loss, dashed beyond the compute of the runs",
+            how(fit, "band"),
+            "grey: equal 6ND",
+        ]
+        head(ax, "Lines of equal loss and the compute-optimal path", notes, doubt(fit), above=12.0)
+    return ax
+
+
+def _budgets(ax: Axes, lines: pd.DataFrame | None) -> None:
+    """Draw lines of equal compute, each labelled where it leaves the plot at the bottom or the right."""
+    if lines is None:
+        return
+    (left, right), (bottom, _) = ax.get_xlim(), ax.get_ylim()
+    for flops in lines["flops"].unique():
+        line = lines[lines["flops"] == flops]
+        ax.plot(line["params"], line["tokens"], color=FAINT, linewidth=0.8, zorder=1)
+        nd = float(flops) / FLOPS_PER_PARAM_TOKEN
+        x = min(nd / bottom, right)
+        # A little back up the line, so that the label stands inside.
+        x = x / (right / left) ** 0.06
+        if x < left * (right / left) ** 0.08:
+            continue
+        ax.text(
+            x, nd / x, flops_text(float(flops)), fontsize=6.5, color=GREY, ha="center", va="center", zorder=1.5,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+        )  # fmt: skip
+
+
+def _label_ends(ax: Axes, x: Array, y: Array, text: str, colour: str) -> None:
+    """Label a contour outside the frame where it leaves at the top, and at the right."""
+    (left, right), (_, top) = ax.get_xlim(), ax.get_ylim()
+    log_x, log_y = np.log(x), np.log(y)
+    order = np.argsort(log_y)
+    at_top = float(np.exp(np.interp(np.log(top), log_y[order], log_x[order], np.nan, np.nan)))
+    order = np.argsort(log_x)
+    at_right = float(np.exp(np.interp(np.log(right), log_x[order], log_y[order], np.nan, np.nan)))
+    style: Any = {"fontsize": 7.5, "color": colour, "fontweight": "bold", "annotation_clip": False}
+    if left * 1.02 < at_top < right:
+        ax.annotate(text, (at_top, 1), (0, 3), ("data", "axes fraction"), textcoords="offset points",
+                    ha="center", va="bottom", **style)  # fmt: skip
+    if ax.get_ylim()[0] * 1.02 < at_right < top:
+        ax.annotate(text, (1, at_right), (4, 0), ("axes fraction", "data"), textcoords="offset points",
+                    ha="left", va="center", **style)  # fmt: skip

@@ -1,0 +1,118 @@
+"""Loss against tokens for each model size: the runs, the law, and the interval of the law."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scaling.plots.numbers import band, columns, doubt, has_draws, how, loss_label, size_groups, span, thin
+from scaling.plots.style import GREY, canvas, grid, head, log_axis, loss_axis, ordered_colours, side_labels
+from scaling.units import format_count
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from scaling.result import ChinchillaFit
+
+COLUMNS = ("series", "size", "row", "params", "tokens", "loss", "low", "high", "among_runs")
+
+_GRID = 60
+#: Runs shown at most; the CSV has all.
+MOST_RUNS = 800
+
+
+def curves_data(fit: ChinchillaFit) -> pd.DataFrame:
+    """Return the numbers behind `curves`.
+
+    Returns
+    -------
+    DataFrame
+        ``series`` "run" (``size``: the curve it belongs to) or "law" (``low``, ``high``: interval of the
+        law; ``among_runs``: whether runs of this size reach these tokens); parameters, tokens, and
+        losses in the unit of the table.
+    """
+    import pandas as pd
+
+    runs = fit.runs
+    group, sizes = size_groups(runs.params)
+    left, right = span(runs.tokens)
+    tokens = np.geomspace(left, right, _GRID)
+    parts = [
+        columns(
+            COLUMNS, series="run", size=sizes[group], row=runs.row, params=runs.params, tokens=runs.tokens,
+            loss=runs.loss, among_runs=True,
+        )
+    ]  # fmt: skip
+    for k, size in enumerate(sizes):
+        of_size = runs.tokens[group == k]
+        loss = np.asarray(fit.law.loss(size, tokens))
+        low, high = band(fit, fit.draws.loss(size, tokens[:, None]), loss)
+        inside = (tokens >= of_size.min() / 1.05) & (tokens <= of_size.max() * 1.05)
+        parts.append(
+            columns(
+                COLUMNS, series="law", size=size, params=size, tokens=tokens, loss=loss, low=low, high=high,
+                among_runs=inside,
+            )
+        )  # fmt: skip
+    return pd.concat([pd.DataFrame(p) for p in parts], ignore_index=True)
+
+
+def curves(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | None = None) -> Axes:
+    """Draw loss against tokens, one curve for each size, or for groups of sizes where there are many.
+
+    Parameters
+    ----------
+    fit : ChinchillaFit
+        The fit.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    data : DataFrame, optional
+        What `curves_data` returned.
+    """
+    data = curves_data(fit) if data is None else data
+    grouped = len(np.unique(fit.runs.params)) > data["size"].nunique() * 1.5
+    with canvas(ax) as ax:
+        runs, law = data[data["series"] == "run"], data[data["series"] == "law"]
+        sizes = np.sort(law["size"].unique())
+        colours = ordered_colours(len(sizes))
+        log_axis(ax.xaxis, *span(runs["tokens"].to_numpy()))
+        floor = fit.law.E
+        losses = runs["loss"].to_numpy()
+        near = floor > 0 and losses.min() - floor < 0.5 * np.ptp(losses)
+        loss_axis(ax.yaxis, losses, low=floor - 0.04 * np.ptp(losses) if near else None)
+        grid(ax)
+        for size, colour in zip(sizes, colours, strict=True):
+            line = law[law["size"] == size]
+            x, y = line["tokens"].to_numpy(), line["loss"].to_numpy()
+            if has_draws(fit):
+                ax.fill_between(x, line["low"], line["high"], color=colour, alpha=0.18, linewidth=0, zorder=1)
+            solid = line["among_runs"].to_numpy(dtype=bool)
+            ax.plot(x, y, color=colour, linewidth=0.9, linestyle=(0, (3, 2.5)), alpha=0.7, zorder=2)
+            ax.plot(x, np.where(solid, y, np.nan), color=colour, zorder=3)
+            points = runs[runs["size"] == size]
+            points = points.iloc[thin(len(points), MOST_RUNS // len(sizes))]
+            ax.plot(
+                points["tokens"], points["loss"], "o", color=colour, markeredgecolor="white",
+                markeredgewidth=0.4, zorder=4,
+            )  # fmt: skip
+        ends = [float(law[law["size"] == s]["loss"].iloc[-1]) for s in sizes]
+        texts = [f"{'≈ ' if grouped else ''}{format_count(s)}" for s in sizes]
+        side_labels(ax, np.array(ends), texts, colours, title="N")
+        if near:
+            ax.axhline(floor, color=GREY, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
+            ax.annotate(
+                f"E = {floor:.3g}", (0, floor), (4, -3), ("axes fraction", "data"),
+                textcoords="offset points", va="top", fontsize=7.5, color=GREY,
+            )  # fmt: skip
+        ax.set_xlabel("training tokens D")
+        ax.set_ylabel(loss_label(fit))
+        notes = [
+            "points: runs",
+            f"curves: the law at {'the middle size of each group' if grouped else 'each size'}, dashed where no such "
+            "run was made",
+            how(fit, "bands"),
+        ]
+        head(ax, f"Loss of {fit.n_runs} runs and the fitted law", notes, doubt(fit))
+    return ax
