@@ -129,7 +129,7 @@ def as_runs(runs: Any, arrays: Mapping[str, Any]) -> RunTable:
     if isinstance(runs, RunTable):
         return runs
     if all(hasattr(runs, name) for name in ("params", "tokens", "loss")) and not hasattr(runs, "iloc"):
-        names = ("params", "tokens", "loss", "flops", "sigma", "seed", "row")
+        names = ("params", "tokens", "loss", "flops", "sigma", "params_active", "seed", "row")
         columns: dict[str, Any] = {name: getattr(runs, name, None) for name in names}
         return RunTable.from_arrays(**columns)
     from scaling.table import load_runs

@@ -185,6 +185,7 @@ class _Curve:
             direct = tangent(z, self.theta, self.shape.alpha, self.shape.beta)
             variance = variance + self._exponent_variance(direct, columns)
         loss = np.asarray(prediction.predicted_mean)
+        variance = np.maximum(variance, 0.0)  # rounding
         t = self.quantile(level)
         mean, single = t * np.sqrt(variance), t * np.sqrt(variance + self.noise)
         return CurvePrediction(params, loss, loss - mean, loss + mean, loss - single, loss + single, level)

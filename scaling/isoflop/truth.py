@@ -42,23 +42,28 @@ def bias_of_fit(
         Gets what went wrong with the surface.
     """
     law = _surface(used, surface, findings)
-    # Budgets may be named by another FLOP convention; the law knows only 6ND.
-    grids = [grid_slice(float(np.exp(np.mean(np.log(s.compute)))), s.params, s.weights) for s in used]
-    best = fitted.get("law") or fitted["parabola"]
+    # Budgets may be named by another FLOP convention; the law knows only N and D.
+    products = [float(np.exp(np.mean(np.log(s.params * s.tokens)))) for s in used]
+    grids = [
+        grid_slice(FLOPS_PER_PARAM_TOKEN * nd, s.params, s.weights)
+        for nd, s in zip(products, used, strict=True)
+    ]
     out: dict[CurveKind, CurveBias] = {}
     for kind, frontier in frontiers.items():
-        pairs = zip(fitted[kind], best, strict=True)
-        at = [i for i, (curve, top) in enumerate(pairs) if curve is not None and top is not None]
         # Without a surface the law curves are their own truth, which says nothing.
-        if len(at) < 2 or (law is None and kind == "law"):
+        if law is None and kind == "law":
             continue
-        known = joint_covariance([c for i in at if (c := fitted[kind][i]) is not None])
+        found = [(i, c) for i, c in enumerate(fitted[kind]) if c is not None]
+        # The best guess at each optimum: the law curve's, or the parabola's where that has none.
+        best = fitted.get("law", fitted[kind])
+        truths = [law or _law_through(shape, grids[i].flops, best[i] or c) for i, c in found]
+        known = joint_covariance([c for _, c in found])
         out[kind] = design_bias(
             kind,
-            [law or _law_through(shape, grids[i].flops, best[i]) for i in at],
-            [grids[i] for i in at],
-            np.array([used[i].flops for i in at]),
-            known + frontier.params.between_sd**2 * np.eye(len(at)),
+            truths,
+            [grids[i] for i, _ in found],
+            np.array([c.flops for _, c in found]),
+            known + frontier.params.between_sd**2 * np.eye(len(found)),
             extrapolate_to,
             describe(law) if law is not None else "the shape shared by the curves",
             shape.total,
@@ -96,9 +101,8 @@ def _surface(
         return None
 
 
-def _law_through(shape: Shape, flops: float, curve: CurveFit | None) -> ChinchillaLaw:
+def _law_through(shape: Shape, flops: float, curve: CurveFit) -> ChinchillaLaw:
     """Return a law with the curve's optimum at 6ND = flops: level and depth do not matter to the bias."""
-    assert curve is not None
     n = curve.params.value
     d = flops / FLOPS_PER_PARAM_TOKEN / n
     alpha, beta = shape.alpha, shape.beta

@@ -144,6 +144,13 @@ def test_a_flat_curve_has_weak_curvature() -> None:
     assert reason is not None and reason.code == "weak_curvature" and "curves downwards" in reason.message
 
 
+def test_equal_losses_have_no_minimum() -> None:
+    level = world(budgets=[1e22], n=9, width=0.5)
+    level["loss"] = np.full(9, 3.001)
+    reason = fit(extended(noisy(), **{k: list(v) for k, v in level.items()})).dropped[0].dropped
+    assert reason is not None and reason.code == "weak_curvature"
+
+
 def test_a_continuum_of_compute_is_no_isoflop_curve() -> None:
     rng = np.random.default_rng(0)
     n, d = 10 ** rng.uniform(7.5, 9.5, 400), 10 ** rng.uniform(9.5, 11, 400)
