@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import scaling.datasets as datasets
+    import scaling.design as design
     import scaling.isoflop as isoflop
+    import scaling.profile as profile
+    import scaling.published as published
+    import scaling.sensitivity as sensitivity
     from scaling.audit import Audit as Audit
     from scaling.errors import (
         BootstrapWarning as BootstrapWarning,
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from scaling.findings import Finding as Finding
     from scaling.fit import fit_chinchilla as fit_chinchilla
     from scaling.laws.chinchilla import ChinchillaLaw as ChinchillaLaw
+    from scaling.other_laws import fit_kaplan as fit_kaplan, fit_power_law as fit_power_law
     from scaling.result import ChinchillaFit as ChinchillaFit
     from scaling.table import RunTable as RunTable, load_runs as load_runs
 
@@ -56,9 +61,15 @@ _EXPORTS = {
     "TooFewRunsError": "scaling.errors",
     "UnitError": "scaling.errors",
     "datasets": "scaling.datasets",
+    "design": "scaling.design",
     "fit_chinchilla": "scaling.fit",
+    "fit_kaplan": "scaling.other_laws",
+    "fit_power_law": "scaling.other_laws",
     "isoflop": "scaling.isoflop",
     "load_runs": "scaling.table",
+    "profile": "scaling.profile",
+    "published": "scaling.published",
+    "sensitivity": "scaling.sensitivity",
 }
 
 __all__ = sorted((*_EXPORTS, "__version__"))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
+
 import numpy as np
 
+from scaling.design import predicted_se
 from scaling.findings import Finding
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
 from scaling.runs import RunTable
@@ -57,8 +61,7 @@ def identification_findings(
                     {"n_basins": certificate.n_basins, "gap": gap, "tokens_at": [here, there]},
                 )
             )
-    if n:
-        out += _spread_findings(runs, draws, level)
+    out += _spread_findings(runs, draws, level) if n else _predicted_findings(runs, law, level)
     if n_failed > _FAILED_SHARE * (n + n_failed):
         out.append(
             Finding(
@@ -143,21 +146,42 @@ def _bound_findings(
     return out
 
 
+def _predicted_findings(runs: RunTable, law: ChinchillaLaw, level: float) -> list[Finding]:
+    """Judge a fit without draws by the standard errors its design and residuals foretell."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    middle = float(np.exp(np.log(runs.params).mean()))
+    se = predicted_se(runs, f"ln_tokens@{middle!r}", law=law)
+    low, high = (law.tokens_at(middle) * math.exp(min(s * z * se, 700.0)) for s in (-1, 1))
+    out = [
+        Finding(
+            "no_draws",
+            "info",
+            "No bootstrap was made, so nothing here has an interval; the verdict rests on predicted standard errors.",
+            {"predicted_se_ln_tokens": se, "params": middle},
+        )
+    ]
+    if not high <= _WIDE * low:
+        out.append(_wide(middle, low, high, level))
+    return out
+
+
+def _wide(middle: float, low: float, high: float, level: float) -> Finding:
+    return Finding(
+        "wide_optimum",
+        "warning" if high <= _HOPELESS * low else "error",
+        f"Even in the middle of the runs (N = {middle:.3g}) the {100 * level:g}% interval of D* runs from "
+        f"{low:.3g} to {high:.3g} tokens.",
+        {"quantities": ["tokens_at"], "params": middle, "low": low, "high": high},
+    )
+
+
 def _spread_findings(runs: RunTable, draws: ChinchillaLaw, level: float) -> list[Finding]:
     out = []
     middle = float(np.exp(np.log(runs.params).mean()))
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = (float(v) for v in np.quantile(draws.tokens_at(middle), tails, method="closest_observation"))
     if not high <= _WIDE * low:
-        out.append(
-            Finding(
-                "wide_optimum",
-                "warning" if high <= _HOPELESS * low else "error",
-                f"Even in the middle of the runs (N = {middle:.3g}) the {100 * level:g}% interval of D* runs from "
-                f"{low:.3g} to {high:.3g} tokens.",
-                {"quantities": ["tokens_at"], "params": middle, "low": low, "high": high},
-            )
-        )
+        out.append(_wide(middle, low, high, level))
     budgets = np.quantile(FLOPS_PER_PARAM_TOKEN * runs.params * runs.tokens, [0.1, 0.5, 0.9])
     best = np.median([np.asarray(draws.optimal(float(c)).params) for c in budgets], axis=1)
     outside = (best < runs.params.min()) | (best > runs.params.max())
