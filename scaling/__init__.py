@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from scaling.estimate import Estimate as Estimate
     from scaling.findings import Finding as Finding
     from scaling.fit import fit_chinchilla as fit_chinchilla
+    from scaling.isoflop import fit_isoflop as fit_isoflop
     from scaling.laws.chinchilla import ChinchillaLaw as ChinchillaLaw
     from scaling.other_laws import fit_kaplan as fit_kaplan, fit_power_law as fit_power_law
     from scaling.result import ChinchillaFit as ChinchillaFit
@@ -63,6 +64,7 @@ _EXPORTS = {
     "datasets": "scaling.datasets",
     "design": "scaling.design",
     "fit_chinchilla": "scaling.fit",
+    "fit_isoflop": "scaling.isoflop",
     "fit_kaplan": "scaling.other_laws",
     "fit_power_law": "scaling.other_laws",
     "isoflop": "scaling.isoflop",

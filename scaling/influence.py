@@ -70,7 +70,8 @@ def influence(
     without = Objective(problem.form, problem.log_loss, weights, problem.scale, problem.delta)
     ends = attached.law(solve(without, np.repeat(best[None], len(weights), axis=0), cold=False).plain)
     base = np.log(attached.law(best).tokens_at(reference))
-    change = np.log(ends.tokens_at(reference))[: len(candidates)] - base
+    with np.errstate(divide="ignore"):
+        change = np.log(ends.tokens_at(reference))[: len(candidates)] - base
     order = np.argsort(-np.abs(change))
     return Influence(
         reference_params=reference,
@@ -87,7 +88,7 @@ def influence(
 def influence_findings(found: Influence, law: ChinchillaLaw, draws: ChinchillaLaw) -> tuple[Finding, ...]:
     """Report single rows and small groups of rows that move the answer by a standard error or more."""
     at = found.reference_params
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore"):
         d = np.log(draws.tokens_at(at))
     d = d[np.isfinite(d)]
     if d.size < 2:

@@ -155,8 +155,8 @@ def _predicted_findings(runs: RunTable, law: ChinchillaLaw, level: float) -> lis
     out = [
         Finding(
             "no_draws",
-            "info",
-            "No bootstrap was made, so nothing here has an interval; the verdict rests on predicted standard errors.",
+            "warning",
+            "No bootstrap was made: nothing here has an interval, and whether E reaches its bound was not tried.",
             {"predicted_se_ln_tokens": se, "params": middle},
         )
     ]
