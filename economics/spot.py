@@ -1,0 +1,300 @@
+"""What a run costs on machines that can be taken away, against the same run on demand.
+
+The time is that of `economics.interruptions`. Of what an interruption costs beside the lost work, the
+restart (boot, install, load the checkpoint) is billed and the wait for another machine is not: both delay,
+one costs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from economics.interruption_draws import draw_hours, gamma_sum
+from economics.interruptions import (
+    AVAILABILITY,
+    FAULTS_PER_GPU_HOUR,
+    MEAN_UP_HOURS,
+    Array,
+    expected_hours,
+    expected_interruptions,
+    interruption_rate,
+    optimal_interval,
+    segments,
+)
+from scaling.errors import DataError
+from scaling.findings import Finding
+
+#: Spread of ln(mean time up) between zones: 0.7 to 10.5 h taken as a 90% range.
+ZONE_SD = math.log(10.5 / 0.7) / (2 * 1.645)
+_NOTICEABLE = 0.02  # a smaller share of lost time is no cause for a warning
+
+
+@dataclass(frozen=True)
+class SpotRun:
+    """Expected time and cost of an interrupted run. Hours and US dollars.
+
+    Parameters
+    ----------
+    work_hours : float
+        Hours without any interruption or save.
+    wall_hours, billed_hours : float
+        Expected time until it is done, and the part of it that is billed.
+    saving_hours, rework_hours, restart_hours, wait_hours : float
+        What is added to the work: saves, work done twice, restarts (billed), waits (not billed).
+    interruptions : float
+        Expected number.
+    rate : float
+        Interruptions per hour.
+    interval : float or None
+        Hours of training between saves; None for no checkpoints.
+    checkpoint_hours : float
+        Hours a save takes.
+    restart_each, wait_each : float
+        Hours of restart and of waiting per interruption.
+    usd, on_demand_usd : float or None
+        Expected cost, and that of the run on demand (hardware faults alone), where prices were given.
+    findings : tuple of Finding
+        ``spot_dearer``, ``no_checkpoints``, ``interval_far_from_optimum``.
+    """
+
+    work_hours: float
+    wall_hours: float
+    billed_hours: float
+    saving_hours: float
+    rework_hours: float
+    restart_hours: float
+    wait_hours: float
+    interruptions: float
+    rate: float
+    interval: float | None
+    checkpoint_hours: float
+    restart_each: float
+    wait_each: float
+    usd: float | None = None
+    on_demand_usd: float | None = None
+    findings: tuple[Finding, ...] = field(default=())
+
+    def sample(self, rng: np.random.Generator, n: int, *, rate_sd: float = ZONE_SD) -> tuple[Array, Array]:
+        """Draw wall and billed hours.
+
+        Lost work and interruptions as in `economics.interruption_draws.draw_hours`; waits are exponential.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of random numbers.
+        n : int
+            Number of draws.
+        rate_sd : float
+            Spread of ln(rate) from one place and time to another; 0 takes the rate as known.
+
+        Returns
+        -------
+        wall, billed : array, shape (n,)
+            Hours.
+        """
+        rate = self.rate * np.exp(rng.normal(0.0, rate_sd, n))
+        running, count = draw_hours(
+            rng, rate, self.work_hours, interval=self.interval, checkpoint=self.checkpoint_hours
+        )
+        billed = running + count * self.restart_each
+        wait = gamma_sum(rng, count, np.full(n, self.wait_each), np.full(n, self.wait_each**2))
+        return billed + wait, billed
+
+
+def spot_run(
+    work_hours: float,
+    *,
+    nodes: int = 1,
+    gpus_per_node: int = 1,
+    checkpoint_every: float | Literal["optimal"] | None = "optimal",
+    checkpoint_hours: float = 1 / 60,
+    restart_hours: float = 0.25,
+    wait_hours: float | None = None,
+    mean_up_hours: float | None = MEAN_UP_HOURS,
+    faults_per_gpu_hour: float = FAULTS_PER_GPU_HOUR,
+    growth: float = 1.0,
+    usd_per_hour: float | None = None,
+    on_demand_usd_per_hour: float | None = None,
+) -> SpotRun:
+    """Return the expected time and cost of a run on spot machines.
+
+    Parameters
+    ----------
+    work_hours : float
+        Hours of training without any interruption.
+    nodes, gpus_per_node : int
+        Machines, and accelerators in each: every one of them adds to the rate.
+    checkpoint_every : float, "optimal" or None
+        Hours of training between saves; None for no checkpoints at all.
+    checkpoint_hours : float
+        Hours training stands still for a save (one minute by default).
+    restart_hours : float
+        Billed time of a restart: boot, install, load the checkpoint, compile.
+    wait_hours : float, optional
+        Mean wait for another machine, not billed. By default what makes a machine that lasts
+        `mean_up_hours` available 65% of the time, as in the trace the default comes from.
+    mean_up_hours : float or None
+        Mean time until one machine is taken away; None on demand, where only hardware faults remain.
+    faults_per_gpu_hour, growth : float
+        As in `interruption_rate`.
+    usd_per_hour, on_demand_usd_per_hour : float, optional
+        Price of all machines together per hour, and the price on demand to compare with.
+
+    Raises
+    ------
+    DataError
+        A time or price that is none.
+
+    Examples
+    --------
+    A day on one machine at $1.10 against $1.79 on demand, with checkpoints and without:
+
+    >>> run = spot_run(24, checkpoint_every=0.5, usd_per_hour=1.10, on_demand_usd_per_hour=1.79)
+    >>> print(f"${run.usd:.2f} in {run.wall_hours:.1f} h, on demand ${run.on_demand_usd:.2f}")
+    $31.86 in 43.4 h, on demand $43.00
+    >>> bare = spot_run(24, checkpoint_every=None, usd_per_hour=1.10, on_demand_usd_per_hour=1.79)
+    >>> print(bare.findings[0].message)  # doctest: +ELLIPSIS
+    spot without checkpoints is expected to cost $6,326 against $43 on demand: ...
+    """
+    if not (math.isfinite(work_hours) and work_hours > 0):
+        raise DataError(f"work_hours must be above 0, got {work_hours!r}", column="work_hours")
+    rate = interruption_rate(
+        nodes,
+        gpus_per_node,
+        mean_up_hours=mean_up_hours,
+        faults_per_gpu_hour=faults_per_gpu_hour,
+        growth=growth,
+    )
+    if wait_hours is None:
+        wait_hours = 0.0 if mean_up_hours is None else mean_up_hours * (1 - AVAILABILITY) / AVAILABILITY
+    best = optimal_interval(rate, checkpoint_hours, work_hours)
+    interval = (best or None) if checkpoint_every == "optimal" else checkpoint_every
+    if interval is not None and not (isinstance(interval, int | float) and interval > 0):
+        raise DataError(
+            f"checkpoint_every must be hours, 'optimal' or None, got {interval!r}", column="checkpoint_every"
+        )
+    # Without checkpoints nothing is saved on the way; the final save is part of the work.
+    save = 0.0 if interval is None else checkpoint_hours
+    terms: dict[str, Any] = {"interval": interval, "checkpoint": save}
+    failures = float(expected_interruptions(work_hours, rate, **terms))
+    running = float(expected_hours(work_hours, rate, **terms))
+    whole, rest = segments(work_hours, interval)
+    saving = save * float(whole + (rest > 1e-12))
+    billed = running + _times(restart_hours, failures)
+    faults = interruption_rate(
+        nodes, gpus_per_node, mean_up_hours=None, faults_per_gpu_hour=faults_per_gpu_hour
+    )
+    demand_interval = optimal_interval(faults, checkpoint_hours, work_hours)
+    demand_hours = float(
+        expected_hours(
+            work_hours, faults, interval=demand_interval, checkpoint=checkpoint_hours, restart=restart_hours
+        )
+    )
+    run = SpotRun(
+        work_hours=work_hours,
+        wall_hours=billed + _times(wait_hours, failures),
+        billed_hours=billed,
+        saving_hours=saving,
+        rework_hours=running - work_hours - saving,
+        restart_hours=_times(restart_hours, failures),
+        wait_hours=_times(wait_hours, failures),
+        interruptions=failures,
+        rate=rate,
+        interval=interval,
+        checkpoint_hours=save,
+        restart_each=restart_hours,
+        wait_each=wait_hours,
+        usd=None if usd_per_hour is None else usd_per_hour * billed,
+        on_demand_usd=None if on_demand_usd_per_hour is None else on_demand_usd_per_hour * demand_hours,
+    )
+    with_saves = float(
+        expected_hours(
+            work_hours, rate, interval=best or None, checkpoint=checkpoint_hours, restart=restart_hours
+        )
+    )
+    object.__setattr__(
+        run, "findings", _findings(run, best, with_saves, usd_per_hour, on_demand_usd_per_hour)
+    )
+    return run
+
+
+def _findings(
+    run: SpotRun, best: float, best_hours: float, price: float | None, on_demand: float | None
+) -> tuple[Finding, ...]:
+    """Return what to know before choosing spot; `best` and `best_hours` are those with checkpoints."""
+    found = []
+    every = math.inf if run.rate == 0 else 1 / run.rate
+    remedy = f"save every {best:.2g} h"
+    if run.usd is not None and run.on_demand_usd is not None and run.usd > run.on_demand_usd:
+        what = (
+            "spot without checkpoints"
+            if run.interval is None
+            else f"spot with a save every {run.interval:.2g} h"
+        )
+        pays = _breakeven(run, price or 0.0, on_demand or 0.0)
+        advice = f"It pays up to {pays:.2g} h; " if run.interval is None else ""
+        with_saves = (price or 0.0) * best_hours
+        advice += (
+            f"{remedy} and it costs ${with_saves:,.2f}." if with_saves < run.usd else "Take it on demand."
+        )
+        found.append(
+            Finding(
+                "spot_dearer",
+                "error",
+                f"{what} is expected to cost {_dollars(run.usd)} against {_dollars(run.on_demand_usd)} on demand: "
+                f"{run.work_hours:.3g} h are {run.work_hours / every:.2g} times the {every:.2g} h between "
+                f"interruptions. {advice}",
+                {
+                    "usd": run.usd,
+                    "on_demand_usd": run.on_demand_usd,
+                    "breakeven_hours": pays,
+                    "interval": best,
+                },
+            )
+        )
+    elif run.interval is None and run.rework_hours > _NOTICEABLE * run.work_hours:
+        found.append(
+            Finding(
+                "no_checkpoints",
+                "warning",
+                f"without checkpoints {run.rework_hours:.3g} h of {run.work_hours:.3g} h are expected to be done "
+                f"twice: {remedy}.",
+                {"rework_hours": run.rework_hours, "interval": best},
+            )
+        )
+    if run.interval is not None and run.billed_hours > 1.05 * best_hours and run.interval < run.work_hours:
+        found.append(
+            Finding(
+                "interval_far_from_optimum",
+                "warning",
+                f"a save every {run.interval:.3g} h costs {run.billed_hours / best_hours - 1:.0%} more billed time "
+                f"than the best interval, {best:.2g} h.",
+                {"interval": run.interval, "best": best},
+            )
+        )
+    return tuple(found)
+
+
+def _breakeven(run: SpotRun, price: float, on_demand: float) -> float:
+    """Longest work, hours, that spot machines without checkpoints do for less than on demand; 0 if none."""
+    if price >= on_demand or run.rate == 0:
+        return 0.0
+    low, high = 0.0, 50.0 / run.rate
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        spot = price * float(expected_hours(middle, run.rate, restart=run.restart_each))
+        low, high = (middle, high) if spot <= on_demand * middle else (low, middle)
+    return low
+
+
+def _times(each: float, count: float) -> float:
+    return each * count if each else 0.0  # an infinite number of free things costs nothing
+
+
+def _dollars(usd: float) -> str:
+    return f"${usd:,.0f}" if math.isfinite(usd) else "more money than there is"
