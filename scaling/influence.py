@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scaling.findings import Finding
-from scaling.laws.base import Array, Index
+from scaling.laws.base import Array, Index, quiet
 from scaling.laws.chinchilla import Attached, ChinchillaLaw
 from scaling.newton import Objective
 from scaling.runs import RunTable
@@ -51,6 +51,7 @@ class Influence:
     largest_residual_rows: tuple[int, ...]
 
 
+@quiet
 def influence(
     runs: RunTable, problem: Objective, best: Array, attached: Attached, residuals: Array, reference: float
 ) -> Influence:
@@ -70,8 +71,7 @@ def influence(
     without = Objective(problem.form, problem.log_loss, weights, problem.scale, problem.delta)
     ends = attached.law(solve(without, np.repeat(best[None], len(weights), axis=0), cold=False).plain)
     base = np.log(attached.law(best).tokens_at(reference))
-    with np.errstate(divide="ignore"):
-        change = np.log(ends.tokens_at(reference))[: len(candidates)] - base
+    change = np.log(ends.tokens_at(reference))[: len(candidates)] - base
     order = np.argsort(-np.abs(change))
     return Influence(
         reference_params=reference,
@@ -85,11 +85,11 @@ def influence(
     )
 
 
+@quiet
 def influence_findings(found: Influence, law: ChinchillaLaw, draws: ChinchillaLaw) -> tuple[Finding, ...]:
     """Report single rows and small groups of rows that move the answer by a standard error or more."""
     at = found.reference_params
-    with np.errstate(divide="ignore"):
-        d = np.log(draws.tokens_at(at))
+    d = np.log(draws.tokens_at(at))
     d = d[np.isfinite(d)]
     if d.size < 2:
         return ()

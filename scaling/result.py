@@ -16,7 +16,7 @@ from scaling.errors import DataError, ExtrapolationWarning
 from scaling.estimate import COUNT_UNITS, Estimate
 from scaling.guard import WARN_DECADES, Unidentified, guard
 from scaling.intervals import check_level, estimate
-from scaling.laws.base import Array, Index
+from scaling.laws.base import Array, Index, quiet
 from scaling.laws.chinchilla import COEFFICIENTS, FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
 from scaling.runs import RunTable
 from scaling.settings import Settings
@@ -165,6 +165,7 @@ class ChinchillaFit:
         self._guard(out, n * n * out.value * FLOPS_PER_PARAM_TOKEN, unidentified)
         return out
 
+    @quiet
     def optimal(
         self, flops: float | str, *, level: float | None = None, unidentified: Unidentified = "raise"
     ) -> Optimum:
@@ -184,6 +185,7 @@ class ChinchillaFit:
             extrapolation(self.runs, c),
         )
 
+    @quiet
     def predict(self, params: float | str, tokens: float | str, *, level: float | None = None) -> Prediction:
         """Return the loss at (params, tokens): of the law, and of one new run.
 
@@ -214,6 +216,7 @@ class ChinchillaFit:
             )
         return Prediction(n, d, mean, single, away, self.runs.loss_kind)
 
+    @quiet
     def regime(self, params: float | str, tokens: float | str, *, level: float | None = None) -> Regime:
         """Say whether a run of `tokens` is over- or under-trained for its size, and at what loss."""
         n, d = positive_count("params", params), positive_count("tokens", tokens)

@@ -9,6 +9,7 @@ import numpy as np
 
 from scaling.design import predicted_se
 from scaling.findings import Finding
+from scaling.laws.base import quiet
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
 from scaling.runs import RunTable
 from scaling.solver import Certificate
@@ -26,6 +27,7 @@ _FAILED_SHARE = 0.02
 _NEAR_BASIN = 0.05
 
 
+@quiet
 def identification_findings(
     runs: RunTable,
     law: ChinchillaLaw,

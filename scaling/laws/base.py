@@ -17,6 +17,9 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.int64]
 
+#: Decorator. Draws of a law that the runs do not determine run off to infinity: an answer, no accident.
+quiet = np.errstate(over="ignore", divide="ignore", invalid="ignore")
+
 
 class Tape(Protocol):
     """Log predictions of one batch of parameter vectors, with their derivatives on demand."""

@@ -14,16 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scaling.laws.base import Array
+from scaling.laws.base import Array, quiet
 from scaling.laws.power_sum import PowerSum
 
 #: FLOPs per parameter and token in C = 6 N D (2 forward, 4 backward; Kaplan et al. 2020, sec. 2.1).
 FLOPS_PER_PARAM_TOKEN = 6.0
 
 COEFFICIENTS = ("E", "A", "B", "alpha", "beta")
-
-#: Draws of a law that the runs do not determine run off to infinity: an answer, not an accident.
-_quiet = np.errstate(over="ignore", divide="ignore", invalid="ignore")
 
 
 class OptimalPoint(NamedTuple):
@@ -70,11 +67,11 @@ class ChinchillaLaw:
         """Return the predicted loss at (params, tokens), in the unit of E."""
         return self._loss(_positive("params", params), _positive("tokens", tokens))
 
-    @_quiet
+    @quiet
     def _loss(self, n: Array, d: Array) -> Any:
         return _plain(self.E + self.A * n ** -np.asarray(self.alpha) + self.B * d ** -np.asarray(self.beta))
 
-    @_quiet
+    @quiet
     def tokens_at(self, params: ArrayLike) -> Any:
         """Return D*(N), the tokens at which N is the compute-optimal size.
 
@@ -85,19 +82,19 @@ class ChinchillaLaw:
         ratio = np.log(self.beta * np.asarray(self.B)) - np.log(self.alpha * np.asarray(self.A))
         return _plain(np.exp((ratio + self.alpha * np.log(n)) / self.beta))
 
-    @_quiet
+    @quiet
     def params_at(self, tokens: ArrayLike) -> Any:
         """Return N*(D), the size for which D tokens are compute-optimal; inverse of `tokens_at`."""
         d = _positive("tokens", tokens)
         ratio = np.log(self.alpha * np.asarray(self.A)) - np.log(self.beta * np.asarray(self.B))
         return _plain(np.exp((ratio + self.beta * np.log(d)) / self.alpha))
 
-    @_quiet
+    @quiet
     def tokens_per_param(self, params: ArrayLike) -> Any:
         """Return D*(N)/N. Constant only when alpha == beta: 20 is a rule of thumb, not a law."""
         return _plain(np.asarray(self.tokens_at(params)) / np.asarray(params, dtype=float))
 
-    @_quiet
+    @quiet
     def optimal(self, flops: ArrayLike) -> OptimalPoint:
         """Return the (params, tokens) of least loss with 6 N D = flops, and that loss.
 
