@@ -9,6 +9,7 @@ from scaling.plots.draws import cloud, cloud_data
 from scaling.plots.iso_flop import isoflop, isoflop_data
 from scaling.plots.iso_loss import contours, contours_data
 from scaling.plots.loss_curves import curves, curves_data
+from scaling.plots.objective import profile, profile_data
 from scaling.plots.output import KINDS, draw, plot_data, save, svg
 from scaling.plots.residual_panels import residuals, residuals_data
 
@@ -24,6 +25,8 @@ __all__ = [
     "isoflop",
     "isoflop_data",
     "plot_data",
+    "profile",
+    "profile_data",
     "residuals",
     "residuals_data",
     "save",

@@ -96,7 +96,10 @@ def _mark(fit: ChinchillaFit, params: float) -> dict[str, Array]:
         note = f"D*({name}) = {answer}"
         note += f"\n{away:.1f} decades of compute beyond the runs" if away else ""
     else:
-        ends = "" if answer.low != answer.low else f"\ninterval {answer.low:.2g} to {answer.high:.2g}"
+        ends = ""
+        if answer.low == answer.low:
+            low, high = format_count(answer.low), format_count(answer.high)
+            ends = f"\n{100 * answer.level:g}% interval {low} to {high}"
         note = f"D*({name}) is not identified{ends}\n{away:.1f} decades of compute beyond the runs"
     return columns(
         COLUMNS, series="mark", params=params, tokens=answer.value, low=answer.low, high=answer.high,
@@ -188,9 +191,9 @@ def _annotate(ax: Axes, mark: pd.DataFrame, *, per_param: bool) -> None:
     colour = INK if identified else VERMILLION
     ax.axvline(x, color=colour, linewidth=0.7, linestyle=(0, (1, 2)), zorder=1)
     if low == low:
-        ax.vlines(x, max(low, bottom), min(high, top), color=colour, linewidth=1.2, zorder=6)
+        ax.vlines(x, max(low, bottom), min(high, top), color=colour, linewidth=2.0, zorder=6)
     ax.plot(
-        [x], [value], "o", color=colour if identified else "white", markeredgecolor=colour, markersize=6,
+        [x], [value], "o", color=colour if identified else "white", markeredgecolor=colour, markersize=5,
         markeredgewidth=1.2, zorder=7,
     )  # fmt: skip
     if per_param:

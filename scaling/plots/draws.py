@@ -88,7 +88,7 @@ def cloud(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | No
                     cell.set_ylabel(_LABELS[down])
         notes = [
             f"{min(len(draws), _MOST_DRAWS)} of {len(draws)} refits",
-            "red cross and line: the optimum",
+            "orange: the optimum",
             "upper right: correlations",
             *(f"{_LABELS.get(k, k)} held at {v:g}" for k, v in fit.settings.fixed.items()),
         ]
@@ -128,7 +128,7 @@ def _correlation(ax: Axes, value: float) -> None:
     ax.set_axis_off()
     size = 8.0 + 4.0 * abs(value)
     ax.text(
-        0.5, 0.5, f"{value:+.2f}", transform=ax.transAxes, ha="center", va="center", fontsize=size,
+        0.5, 0.5, f"{value:+.2f}".replace("-", "−"), transform=ax.transAxes, ha="center", va="center", fontsize=size,
         color=INK if abs(value) > 0.5 else GREY, fontweight="bold" if abs(value) > 0.9 else "normal",
     )  # fmt: skip
 

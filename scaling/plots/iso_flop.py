@@ -9,6 +9,7 @@ import numpy as np
 from scaling.laws.base import Array, Mask
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
 from scaling.plots.numbers import (
+    WINDOW,
     band,
     budgets,
     columns,
@@ -28,7 +29,7 @@ from scaling.plots.style import (
     log_axis,
     loss_axis,
     ordered_colours,
-    side_labels,
+    side_legend,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def isoflop_data(fit: ChinchillaFit) -> pd.DataFrame:
     import pandas as pd
 
     runs, law = fit.runs, fit.law
-    flops, index, _ = budgets(fit)
+    flops, index = budgets(fit)
     member = index >= 0
     own = np.where(member, flops[np.maximum(index, 0)], np.nan)
     at = own / FLOPS_PER_PARAM_TOKEN / runs.params
@@ -130,7 +131,6 @@ def isoflop(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | 
     series = dict(tuple(data.groupby("series")))
     runs, slices, best, frontier = (series[k] for k in ("run", "slice", "optimum", "frontier"))
     runs = runs[runs["budget"].notna()]
-    designed = budgets(fit)[2]
     with canvas(ax) as ax:
         flops = np.sort(slices["budget"].unique())
         colours = ordered_colours(len(flops))
@@ -141,7 +141,6 @@ def isoflop(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | 
         )
         loss_axis(ax.yaxis, seen if seen.size else slices["loss"].to_numpy())
         grid(ax)
-        ends = []
         for c, colour in zip(flops, colours, strict=True):
             line = slices[slices["budget"] == c]
             x, y = line["params"].to_numpy(), line["loss"].to_numpy()
@@ -156,7 +155,6 @@ def isoflop(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | 
                 points["params"], points["loss_at_budget"], "o", color=colour, markeredgecolor="white",
                 markeredgewidth=0.4, zorder=4,
             )  # fmt: skip
-            ends.append(float(y[-1]))
         ax.plot(frontier["params"], frontier["loss"], color=INK, linewidth=1.2, zorder=5)
         ax.plot(
             best["params"], best["loss"], "D", color="white", markeredgecolor=INK, markersize=4.5,
@@ -166,13 +164,12 @@ def isoflop(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | 
             ax.hlines(
                 best["loss"], best["params_low"], best["params_high"], color=INK, linewidth=0.9, zorder=6
             )
-        side_labels(ax, np.array(ends), [flops_text(c) for c in flops], colours, title="FLOP")
+        side_legend(ax, [flops_text(c, 2) for c in flops], colours, title="6ND (FLOP)")
         ax.set_xlabel(params_label(fit))
         ax.set_ylabel(loss_label(fit))
-        near = "points: runs" if designed else "points: runs within 25% of a budget"
         notes = [
             "curves: the law at fixed 6ND",
-            f"{near}, moved to it along the law",
+            f"points: runs within {100 * np.expm1(WINDOW):.0f}% of a budget, moved to it along the law",
             "diamonds: the best size of each budget, joined to the efficient frontier",
             how(fit, "bands and bars"),
         ]

@@ -124,14 +124,14 @@ def contours(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame |
         x_ends, y_ends = (span(runs[name].to_numpy(), 0.1) for name in ("params", "tokens"))
         log_axis(ax.xaxis, *x_ends)
         log_axis(ax.yaxis, *y_ends)
-        _budgets(ax, series.get("budget"))
+        _budgets(ax, series.get("budget"), best)
         levels = np.sort(series["contour"]["loss"].unique())[::-1]
         colours = ordered_colours(len(levels))[::-1]
         for level, colour in zip(levels, colours, strict=True):
             line = series["contour"][series["contour"]["loss"] == level]
             x, y = line["params"].to_numpy(), line["tokens"].to_numpy()
             ax.plot(x, y, color=colour, linewidth=1.2, zorder=2)
-            _label_ends(ax, x, y, f"{level:.4g}", colour)
+            _label(ax, x, y, f"{level:.4g}", colour)
         shown = runs.iloc[thin(len(runs), _MOST_RUNS)]
         ax.plot(
             shown["params"], shown["tokens"], "o", color=INK, markersize=3.2, markeredgecolor="white",
@@ -150,7 +150,7 @@ def contours(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame |
         ax.set_ylabel("training tokens D")
         notes = [
             f"coloured: lines of equal {loss_label(fit)}",
-            "red: D*(N), the least compute for each loss, dashed beyond the compute of the runs",
+            "orange: D*(N), the compute-optimal tokens, dashed beyond the compute of the runs",
             how(fit, "band"),
             "grey: equal 6ND",
         ]
@@ -158,38 +158,48 @@ def contours(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame |
     return ax
 
 
-def _budgets(ax: Axes, lines: pd.DataFrame | None) -> None:
-    """Draw lines of equal compute, each labelled where it leaves the plot at the bottom or the right."""
+def _budgets(ax: Axes, lines: pd.DataFrame | None, best: pd.DataFrame) -> None:
+    """Draw lines of equal compute, each labelled near an end inside the plot, away from D*(N)."""
     if lines is None:
         return
-    (left, right), (bottom, _) = ax.get_xlim(), ax.get_ylim()
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    width, height = np.log(right / left), np.log(top / bottom)
+    log_n, log_d = np.log(best["params"].to_numpy()), np.log(best["tokens"].to_numpy())
     for flops in lines["flops"].unique():
         line = lines[lines["flops"] == flops]
         ax.plot(line["params"], line["tokens"], color=FAINT, linewidth=0.8, zorder=1)
         nd = float(flops) / FLOPS_PER_PARAM_TOKEN
-        x = min(nd / bottom, right)
-        # A little back up the line, so that the label stands inside.
-        x = x / (right / left) ** 0.06
-        if x < left * (right / left) ** 0.08:
-            continue
-        ax.text(
-            x, nd / x, flops_text(float(flops)), fontsize=6.5, color=GREY, ha="center", va="center", zorder=1.5,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
-        )  # fmt: skip
+        ends = np.log([min(nd / bottom, right), max(nd / top, left)])
+        for x in ends + width * np.array([-0.07, 0.07]):
+            y = np.log(nd) - x
+            inside = 0.06 < (x - np.log(left)) / width < 0.94 and 0.04 < (y - np.log(bottom)) / height < 0.96
+            if not inside or abs(y - np.interp(x, log_n, log_d)) < 0.1 * height:
+                continue
+            ax.text(
+                np.exp(x), np.exp(y), f"{flops_text(float(flops))} FLOP", fontsize=7, color=GREY, ha="center",
+                va="center", zorder=2.5, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+            )  # fmt: skip
+            break
 
 
-def _label_ends(ax: Axes, x: Array, y: Array, text: str, colour: str) -> None:
-    """Label a contour outside the frame where it leaves at the top, and at the right."""
-    (left, right), (_, top) = ax.get_xlim(), ax.get_ylim()
+def _label(ax: Axes, x: Array, y: Array, text: str, colour: str) -> None:
+    """Label a contour outside the frame where it leaves at the top and the right, else in its middle."""
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     log_x, log_y = np.log(x), np.log(y)
     order = np.argsort(log_y)
     at_top = float(np.exp(np.interp(np.log(top), log_y[order], log_x[order], np.nan, np.nan)))
     order = np.argsort(log_x)
     at_right = float(np.exp(np.interp(np.log(right), log_x[order], log_y[order], np.nan, np.nan)))
     style: Any = {"fontsize": 7.5, "color": colour, "fontweight": "bold", "annotation_clip": False}
-    if left * 1.02 < at_top < right:
+    leaves_top, leaves_right = left * 1.02 < at_top < right, bottom * 1.02 < at_right < top
+    if leaves_top:
         ax.annotate(text, (at_top, 1), (0, 3), ("data", "axes fraction"), textcoords="offset points",
                     ha="center", va="bottom", **style)  # fmt: skip
-    if ax.get_ylim()[0] * 1.02 < at_right < top:
+    if leaves_right:
         ax.annotate(text, (1, at_right), (4, 0), ("axes fraction", "data"), textcoords="offset points",
                     ha="left", va="center", **style)  # fmt: skip
+    seen = np.flatnonzero((x > left) & (x < right) & (y > bottom) & (y < top))
+    if not (leaves_top or leaves_right) and seen.size:
+        middle = seen[seen.size // 2]
+        ax.text(x[middle], y[middle], text, fontsize=7.5, color=colour, fontweight="bold", ha="center",
+                va="center", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})  # fmt: skip

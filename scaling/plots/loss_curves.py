@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from scaling.result import ChinchillaFit
 
-COLUMNS = ("series", "size", "row", "params", "tokens", "loss", "low", "high", "among_runs")
+COLUMNS = ("series", "size", "row", "params", "tokens", "loss", "loss_at_size", "low", "high", "among_runs")
 
 _GRID = 60
 #: Runs shown at most; the CSV has all.
@@ -29,9 +29,10 @@ def curves_data(fit: ChinchillaFit) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``series`` "run" (``size``: the curve it belongs to) or "law" (``low``, ``high``: interval of the
-        law; ``among_runs``: whether runs of this size reach these tokens); parameters, tokens, and
-        losses in the unit of the table.
+        ``series`` "run" (``size``: the curve it belongs to; ``loss_at_size``: its loss times the law's
+        ratio between that size and its own, where sizes are grouped) or "law" (``low``, ``high``:
+        interval of the law; ``among_runs``: whether runs of this size reach these tokens); parameters,
+        tokens, and losses in the unit of the table.
     """
     import pandas as pd
 
@@ -39,10 +40,13 @@ def curves_data(fit: ChinchillaFit) -> pd.DataFrame:
     group, sizes = size_groups(runs.params)
     left, right = span(runs.tokens)
     tokens = np.geomspace(left, right, _GRID)
+    at_size = np.asarray(fit.law.loss(sizes[group], runs.tokens))
+    moved = runs.loss * at_size / np.asarray(fit.law.loss(runs.params, runs.tokens))
+    grouped = np.abs(np.log(runs.params / sizes[group])).max() > 0.01
     parts = [
         columns(
             COLUMNS, series="run", size=sizes[group], row=runs.row, params=runs.params, tokens=runs.tokens,
-            loss=runs.loss, among_runs=True,
+            loss=runs.loss, loss_at_size=moved if grouped else runs.loss, among_runs=True,
         )
     ]  # fmt: skip
     for k, size in enumerate(sizes):
@@ -72,14 +76,14 @@ def curves(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | N
         What `curves_data` returned.
     """
     data = curves_data(fit) if data is None else data
-    grouped = len(np.unique(fit.runs.params)) > data["size"].nunique() * 1.5
     with canvas(ax) as ax:
         runs, law = data[data["series"] == "run"], data[data["series"] == "law"]
+        grouped = not np.allclose(runs["loss"], runs["loss_at_size"], rtol=1e-12)
         sizes = np.sort(law["size"].unique())
         colours = ordered_colours(len(sizes))
         log_axis(ax.xaxis, *span(runs["tokens"].to_numpy()))
         floor = fit.law.E
-        losses = runs["loss"].to_numpy()
+        losses = runs["loss_at_size"].to_numpy()
         near = floor > 0 and losses.min() - floor < 0.5 * np.ptp(losses)
         loss_axis(ax.yaxis, losses, low=floor - 0.04 * np.ptp(losses) if near else None)
         grid(ax)
@@ -94,25 +98,28 @@ def curves(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | N
             points = runs[runs["size"] == size]
             points = points.iloc[thin(len(points), MOST_RUNS // len(sizes))]
             ax.plot(
-                points["tokens"], points["loss"], "o", color=colour, markeredgecolor="white",
+                points["tokens"], points["loss_at_size"], "o", color=colour, markeredgecolor="white",
                 markeredgewidth=0.4, zorder=4,
             )  # fmt: skip
         ends = [float(law[law["size"] == s]["loss"].iloc[-1]) for s in sizes]
-        texts = [f"{'≈ ' if grouped else ''}{format_count(s)}" for s in sizes]
-        side_labels(ax, np.array(ends), texts, colours, title="N")
+        side_labels(
+            ax, np.array(ends), [format_count(s) for s in sizes], colours, title="N ≈" if grouped else "N ="
+        )
         if near:
             ax.axhline(floor, color=GREY, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
             ax.annotate(
-                f"E = {floor:.3g}", (0, floor), (4, -3), ("axes fraction", "data"),
-                textcoords="offset points", va="top", fontsize=7.5, color=GREY,
+                f"E = {floor:.3g}", (1, floor), (-4, 2), ("axes fraction", "data"),
+                textcoords="offset points", ha="right", va="bottom", fontsize=7.5, color=GREY,
             )  # fmt: skip
         ax.set_xlabel("training tokens D")
         ax.set_ylabel(loss_label(fit))
+        of = "the middle size of each group" if grouped else "each size"
         notes = [
-            "points: runs",
-            f"curves: the law at {'the middle size of each group' if grouped else 'each size'}, dashed where no such "
-            "run was made",
+            f"points: runs{', moved to that size along the law' if grouped else ''}",
+            f"curves: the law at {of}, dashed beyond its runs",
             how(fit, "bands"),
         ]
+        if grouped:
+            notes[:2] = notes[1::-1]
         head(ax, f"Loss of {fit.n_runs} runs and the fitted law", notes, doubt(fit))
     return ax

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 #: Sizes within 1% are one; more sizes than this are drawn in groups.
 _SAME_SIZE, MAX_SIZES, N_GROUPS = 0.01, 9, 7
-#: Compute further apart than 10% (in ln C) is another budget; a budget needs this many sizes.
-_SAME_BUDGET, _BUDGET_SIZES = 0.1, 4
-MAX_BUDGETS = 9
+#: Runs within this of a budget (in ln C) are shown with it; budgets are further apart, and have three sizes.
+WINDOW, _APART, _BUDGET_SIZES = float(np.log(1.25)), float(np.log(1.8)), 3
+MAX_BUDGETS = 8
 
 #: Findings in a few words, for the line under a title.
 _SHORT = {
-    "e_at_bound": "E at its bound 0",
+    "e_at_bound": "E is at its bound 0",
     "exponent_at_bound": "an exponent at its bound",
     "ill_conditioned": "ill-conditioned",
     "narrow_tokens_per_param": "narrow range of D/N",
@@ -32,6 +32,7 @@ _SHORT = {
     "second_basin": "a second minimum nearby",
     "wide_optimum": "wide interval of D*",
     "failed_replicates": "failed refits",
+    "no_draws": "no bootstrap was made",
     "few_units": "few independent units",
 }
 
@@ -74,11 +75,15 @@ def size_groups(params: Array) -> tuple[Index, Array]:
     size : array, shape (k,)
         Geometric mean of the sizes in each group.
     """
-    group = levels(params, _SAME_SIZE)
-    if group.max() + 1 > MAX_SIZES:
-        group = natural_breaks(np.log(params), N_GROUPS)
+    group = alike(params, MAX_SIZES, N_GROUPS)
     size = np.array([np.exp(np.log(params[group == k]).mean()) for k in range(int(group.max()) + 1)])
     return group, size
+
+
+def alike(values: Array, most: int, count: int) -> Index:
+    """Sort positive values into their levels (within 1%), or into `count` groups beyond `most` levels."""
+    group = levels(values, _SAME_SIZE)
+    return group if group.max() < most else natural_breaks(np.log(values), count)
 
 
 def natural_breaks(x: Array, count: int) -> Index:
@@ -113,43 +118,39 @@ def natural_breaks(x: Array, count: int) -> Index:
     return np.asarray(np.searchsorted(np.sort(ends)[:-1], position, side="right"), dtype=np.int64)
 
 
-def budgets(fit: ChinchillaFit) -> tuple[Array, Index, bool]:
+def budgets(fit: ChinchillaFit) -> tuple[Array, Index]:
     """Return compute budgets at which to cut the law, and the runs that belong to them.
+
+    They are where the runs are: the window of 25% to either side of some run that holds most runs, then
+    the next among those at least a factor 1.8 away, and so on. Runs made at fixed budgets give those
+    budgets back. Where no window holds three sizes, they are spread over the range of the runs.
 
     Returns
     -------
     flops : array, shape (k,)
-        The budgets.
+        The budgets, rising.
     budget : int array, shape (n,)
-        Index of the budget of each run; -1 for runs too far from all.
-    designed : bool
-        Whether the runs were made at these budgets; otherwise the budgets are round numbers over the
-        range of the runs, and a run belongs to one within 25%.
+        Index of the budget of each run; -1 for runs more than 25% from all.
     """
-    compute = fit.runs.compute
-    group = levels(compute, _SAME_BUDGET)
-    whole = [k for k in range(int(group.max()) + 1) if _n_sizes(fit, group == k) >= _BUDGET_SIZES]
-    in_whole = np.isin(group, whole)
-    if 2 <= len(whole) <= MAX_BUDGETS and in_whole.mean() > 0.7:
-        flops = np.array([np.median(compute[group == k]) for k in whole])
-        index = np.full(len(compute), -1, dtype=np.int64)
-        for i, k in enumerate(whole):
-            index[group == k] = i
-        return flops, index, True
-    low, high = np.quantile(compute, [0.05, 0.95])
-    count = int(np.clip(2 * np.log10(high / low) + 1, 2, 6))
-    flops = np.unique([_one_digit(c) for c in np.geomspace(low, high, count)])
-    distance = np.abs(np.log(compute)[:, None] - np.log(flops)[None])
-    index = np.where(distance.min(axis=1) < np.log(1.25), distance.argmin(axis=1), -1)
-    return flops, index, False
-
-
-def _n_sizes(fit: ChinchillaFit, mask: Any) -> int:
-    return int(levels(fit.runs.params[mask], _SAME_SIZE).max()) + 1
-
-
-def _one_digit(x: float) -> float:
-    return float(f"{x:.0e}")
+    log_c = np.log(fit.runs.compute)
+    sizes = levels(fit.runs.params, _SAME_SIZE)
+    found: list[float] = []
+    free = np.ones(len(log_c), dtype=bool)
+    while free.any() and len(found) < MAX_BUDGETS:
+        c = np.sort(log_c[free])
+        held = np.searchsorted(c, c + WINDOW, "right") - np.searchsorted(c, c - WINDOW, "left")
+        centre = float(c[held.argmax()])
+        members = free & (np.abs(log_c - centre) <= WINDOW)
+        if len(np.unique(sizes[members])) >= _BUDGET_SIZES:
+            found.append(float(np.median(log_c[members])))
+        free &= np.abs(log_c - centre) > _APART
+    if len(found) < 2:
+        low, high = np.quantile(log_c, [0.05, 0.95])
+        found = list(np.linspace(low, high, int(np.clip((high - low) / np.log(3.0), 2, 6))))
+    at = np.sort(found)
+    distance = np.abs(log_c[:, None] - at[None])
+    index = np.where(distance.min(axis=1) <= WINDOW, distance.argmin(axis=1), -1)
+    return np.exp(at), np.asarray(index, dtype=np.int64)
 
 
 def beyond(fit: ChinchillaFit, params: Array, tokens: Array) -> Array:
@@ -177,7 +178,10 @@ def doubt(fit: ChinchillaFit) -> str:
         return ""
     worst = "error" if fit.verdict == "not identified" else "warning"
     codes = [f.code for f in fit.diagnostics.identification if f.severity == worst]
-    reasons = ", ".join(dict.fromkeys(_SHORT.get(code, code.replace("_", " ")) for code in codes))
+    short = {code: _SHORT.get(code, code.replace("_", " ")) for code in codes}
+    if "e_at_bound" in short and fit.law.E > 0:
+        short["e_at_bound"] = f"E is at its bound 0 in {fit.diagnostics.e_zero_share:.0%} of the refits"
+    reasons = ", ".join(short.values())
     head = "Not identified" if worst == "error" else "Weakly identified"
     return f"{head}: {reasons}"
 

@@ -26,6 +26,7 @@ KINDS: Mapping[str, str] = {
     "tokens": "Compute-optimal tokens for each model size, with the interval and the range of the runs.",
     "residuals": "Measured over fitted loss against compute, parameters and tokens, and their quantiles.",
     "cloud": "Pairs of coefficients over the bootstrap refits: which of them trade against each other.",
+    "profile": "The objective with E, alpha or beta held at other values: those the runs do not exclude.",
 }
 
 #: Kind -> module with the functions `kind` and `kind_data`.
@@ -36,6 +37,7 @@ _MODULES = {
     "tokens": "scaling.plots.allocation",
     "residuals": "scaling.plots.residual_panels",
     "cloud": "scaling.plots.draws",
+    "profile": "scaling.plots.objective",
 }
 _FORMATS = (".png", ".svg", ".pdf")
 

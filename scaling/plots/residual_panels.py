@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scaling.laws.base import Array
-from scaling.plots.numbers import columns, doubt, params_label, span, thin
+from scaling.plots.numbers import alike, columns, doubt, params_label, span, thin
 from scaling.plots.style import (
     BLUE,
     GREY,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("series", "row", "params", "tokens", "flops", "residual", "normal_quantile", "outlier", "against")
 
-_BINS, _MOST_RUNS = 8, 500
+_LEVELS, _BINS, _FEWEST, _MOST_RUNS = 12, 8, 3, 500
 #: Residuals beyond this many robust standard deviations are marked with their row.
 _OUTLIER, _NAMED = 4.0, 6
 
@@ -44,7 +44,7 @@ def residuals_data(fit: ChinchillaFit) -> pd.DataFrame:
     DataFrame
         ``series`` "run" (``residual``: 100 (ln L - ln of the law), in percent of the loss;
         ``normal_quantile``: of its rank; ``outlier``: beyond 4 robust standard deviations) or "median"
-        (of the residuals in each eighth of the runs, sorted by ``against``).
+        (of the residuals in groups of like ``against``).
     """
     import pandas as pd
     from scipy.special import ndtri
@@ -62,8 +62,8 @@ def residuals_data(fit: ChinchillaFit) -> pd.DataFrame:
         )
     ]  # fmt: skip
     for name, x in (("flops", runs.compute), ("params", runs.params), ("tokens", runs.tokens)):
-        order = np.argsort(x, kind="stable")
-        bins = [b for b in np.array_split(order, min(_BINS, len(r) // 4)) if b.size]
+        group = alike(x, _LEVELS, _BINS)
+        bins = [b for b in (group == k for k in range(int(group.max()) + 1)) if b.sum() >= _FEWEST]
         middle = {name: [float(np.exp(np.log(x[b]).mean())) for b in bins]}
         medians = [float(np.median(r[b])) for b in bins]
         if bins:
@@ -124,7 +124,7 @@ def residuals(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame 
             "measured over fitted loss",
             "blue: running median",
             f"scatter {spread:.2g}% (robust standard deviation)",
-            f"orange: beyond {_OUTLIER:g} of them, with the row",
+            f"orange: beyond {_OUTLIER:g} of these, with row numbers",
         ]
         head(ax, "Residuals of the fitted law", notes, doubt(fit))
     return ax
@@ -138,12 +138,15 @@ def _points(ax: Axes, x: Array, y: Array, runs: pd.DataFrame) -> None:
     ax.plot(x[plain], y[plain], "o", color=GREY, markersize=2.8, alpha=0.6, markeredgewidth=0, zorder=3)
     ax.plot(x[out], y[out], "o", color=VERMILLION, markersize=3.4, markeredgewidth=0, zorder=4)
     rows = runs["row"].to_numpy()
-    left, right = ax.get_xlim()
-    for i in np.flatnonzero(out)[np.argsort(-np.abs(y[out]))][:_NAMED]:
-        share = (ax.transData.transform((x[i], y[i]))[0] - ax.transData.transform((left, 0))[0]) / (
-            ax.transData.transform((right, 0))[0] - ax.transData.transform((left, 0))[0]
-        )
-        side = -1 if share > 0.8 else 1
+    frame = ax.get_window_extent()
+    places = ax.transData.transform(np.column_stack([x, y]))
+    named: list[Array] = []
+    for i in np.flatnonzero(out)[np.argsort(-np.abs(y[out]), kind="stable")]:
+        crowded = any(np.abs(places[i] - p).max() < 0.09 * frame.width for p in named)
+        if len(named) == _NAMED or crowded:
+            continue
+        named.append(places[i])
+        side = -1 if places[i, 0] > frame.x0 + 0.8 * frame.width else 1
         ax.annotate(
             f"{rows[i]:.0f}", (x[i], y[i]), (4 * side, 0), textcoords="offset points", fontsize=6.5,
             color=VERMILLION, va="center", ha="right" if side < 0 else "left",

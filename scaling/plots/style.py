@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Width and height in inches of a figure with one panel.
 SIZE = (7.0, 4.6)
 #: Where a kind needs another size.
-SIZES = {"tokens": (7.0, 6.0), "residuals": (7.4, 5.8), "cloud": (7.4, 6.6)}
+SIZES = {"tokens": (7.0, 6.0), "residuals": (7.4, 5.8), "cloud": (7.4, 6.6), "profile": (7.4, 3.4)}
 
 INK, GREY, FAINT = "#222222", "#6b6b6b", "#d9d9d9"
 #: Okabe and Ito 2008, "Color universal design": told apart with any kind of colour vision.
@@ -80,12 +80,12 @@ def ordered_colours(count: int) -> list[str]:
     return [to_hex(c) for c in mpl.colormaps["viridis"](np.linspace(0.0, 0.86, max(count, 1)))]
 
 
-def flops_text(value: float) -> str:
+def flops_text(value: float, digits: int = 3) -> str:
     """Write a number of FLOPs as 6×10¹⁸, which reads the same in a picture, a page and a terminal."""
-    mantissa, exponent = f"{value:.2e}".split("e")
-    digits = str(int(exponent)).translate(str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"))
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    power = str(int(exponent)).translate(str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"))
     head = f"{float(mantissa):g}"
-    return f"10{digits}" if head == "1" else f"{head}×10{digits}"
+    return f"10{power}" if head == "1" else f"{head}×10{power}"
 
 
 def log_axis(axis: Any, low: float, high: float, write: Any = format_count) -> None:
@@ -166,7 +166,7 @@ def head(ax: Axes, title: str, notes: Sequence[str] = (), doubt: str = "", *, ab
     title : str
         What it shows.
     notes : sequence of str
-        How to read it; joined and wrapped.
+        How to read it; a line is broken between notes.
     doubt : str
         Why not to believe it, if so.
     above : float
@@ -175,8 +175,9 @@ def head(ax: Axes, title: str, notes: Sequence[str] = (), doubt: str = "", *, ab
     from textwrap import wrap
 
     size = 7.5
-    width = int(ax.get_window_extent().width / ax.get_figure(root=True).dpi * 72 / (0.53 * size))  # type: ignore[union-attr]
-    lines = [(line, GREY, "normal") for line in wrap(" · ".join(n for n in notes if n), max(width, 30))]
+    # Inches of the plot, and of a letter: the layout is not made yet, and gives it a little more.
+    width = int(ax.get_window_extent().width / _dpi(ax) * 72 / (0.49 * size))
+    lines = [(line, GREY, "normal") for line in packed([n for n in notes if n], max(width, 30))]
     lines += [(line, VERMILLION, "bold") for line in wrap(doubt, max(int(0.88 * width), 30))]
     offset = 6.0 + above
     for line, colour, weight in reversed(lines):
@@ -186,6 +187,36 @@ def head(ax: Axes, title: str, notes: Sequence[str] = (), doubt: str = "", *, ab
         )  # fmt: skip
         offset += 1.35 * size
     ax.set_title(title, loc="left", pad=offset + 2.0)
+
+
+def packed(notes: Sequence[str], width: int, joint: str = "  ·  ") -> list[str]:
+    """Put notes on as few lines of at most `width` letters as their order allows; none is broken."""
+    lines: list[str] = []
+    for note in notes:
+        if lines and len(lines[-1]) + len(joint) + len(note) <= width:
+            lines[-1] += joint + note
+        else:
+            lines.append(note)
+    return lines
+
+
+def _dpi(ax: Axes) -> float:
+    """Return the dots per inch of the figure that holds the axes."""
+    figure = ax.get_figure(root=True)
+    return 100.0 if figure is None else float(figure.dpi)
+
+
+def side_legend(ax: Axes, texts: Sequence[str], colours: Sequence[str], *, title: str) -> None:
+    """List lines right of the plot, where they cover no data."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=colour, linewidth=2.0) for colour in colours]
+    legend = ax.legend(
+        handles, texts, loc="center left", bbox_to_anchor=(1.01, 0.5), borderaxespad=0.0, title=title,
+        handlelength=1.2, labelspacing=0.6,
+    )  # fmt: skip
+    legend.get_title().set_fontsize(8.0)
+    legend.get_title().set_color(GREY)
 
 
 def side_labels(
@@ -205,7 +236,7 @@ def side_labels(
         Heading above the labels.
     """
     ends = ax.transAxes.inverted().transform(ax.transData.transform([(1.0, float(y)) for y in at]))[:, 1]
-    height = ax.get_window_extent().height / ax.get_figure(root=True).dpi * 72  # type: ignore[union-attr]
+    height = ax.get_window_extent().height / _dpi(ax) * 72
     places = spread(np.clip(ends, 0.0, 1.0), 1.15 * size / height)
     for y, text, colour in zip(places, texts, colours, strict=True):
         ax.annotate(
@@ -255,7 +286,7 @@ def panels(
     """
     ax.set_axis_off()
     box = ax.get_window_extent()
-    dpi = ax.get_figure(root=True).dpi  # type: ignore[union-attr]
+    dpi = _dpi(ax)
     gap_x, gap_y = gap[0] * dpi / box.width, gap[1] * dpi / box.height
     widths = np.asarray(columns) / np.sum(columns) * (1 - gap_x * (len(columns) - 1))
     heights = np.asarray(rows) / np.sum(rows) * (1 - gap_y * (len(rows) - 1))
@@ -272,9 +303,12 @@ def dots(ax: Axes, x: Array, y: Array, colour: str, size: float = 2.2) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    # A stroke of no length with round ends is a disc.
+    # A stroke with round ends and next to no length is a disc. It needs some length: the PNG back end
+    # leaves out strokes of none.
+    left, right = ax.get_xlim()
     vertices = np.repeat(np.column_stack([x, y]), 2, axis=0)
+    vertices[1::2, 0] += (right - left) * 1e-4
     codes = np.tile([Path.MOVETO, Path.LINETO], len(x)).astype(Path.code_type)
-    ax.add_patch(
-        PathPatch(Path(vertices, codes), fill=False, edgecolor=colour, linewidth=size, capstyle="round")
-    )
+    path = Path(vertices, codes)
+    path.should_simplify = False
+    ax.add_patch(PathPatch(path, fill=False, edgecolor=colour, linewidth=size, capstyle="round", snap=False))
