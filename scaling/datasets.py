@@ -145,7 +145,7 @@ def builtin(name: str) -> Path:
             f"{name!r} does not ship inside (licence: {table.licence}): use fetch({name!r}).",
             suggestions=_inside(),
         )
-    return _data_dir() / table.file
+    return data_dir() / table.file
 
 
 def fetch(name: str) -> Path:
@@ -241,15 +241,15 @@ def chinchilla_240(path: str | Path | None = None, *, drop: int = 5) -> pd.DataF
     return points.reset_index(drop=True)
 
 
-def _data_dir() -> Path:
-    """Folder of the tables that ship inside: in the installed package, else in the checkout."""
-    installed = Path(__file__).parent / "_data"
-    return installed if installed.is_dir() else Path(__file__).parents[1] / "data" / "runs"
+def data_dir(package: str = "scaling", folder: str = "runs") -> Path:
+    """Folder of the tables that ship inside a package: where it is installed, else in the checkout."""
+    installed = Path(__file__).parents[1] / package / "_data"
+    return installed if installed.is_dir() else Path(__file__).parents[1] / "data" / folder
 
 
 @cache
 def _tables() -> dict[str, DatasetInfo]:
-    manifest: dict[str, Any] = json.loads((_data_dir() / "manifest.json").read_text(encoding="utf-8"))
+    manifest: dict[str, Any] = json.loads((data_dir() / "manifest.json").read_text(encoding="utf-8"))
     return {name: DatasetInfo(name=name, **entry) for name, entry in manifest.items()}
 
 

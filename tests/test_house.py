@@ -118,7 +118,13 @@ def _run(code: str) -> str:
     return done.stdout.strip()
 
 
-LAZY = ["import scaling", "from scaling import fit_chinchilla", "from scaling import ScalingError, datasets"]
+LAZY = [
+    "import scaling",
+    "from scaling import fit_chinchilla",
+    "from scaling import ScalingError, datasets",
+    "import economics",
+    "from economics import gpu, prices",
+]
 
 
 @pytest.mark.parametrize("statement", LAZY)
@@ -131,6 +137,10 @@ def test_imports_are_lazy(statement):
 
 def test_import_scaling_needs_the_standard_library_alone():
     assert _run("import sys; import scaling; print('numpy' in sys.modules)") == "False"
+
+
+def test_import_economics_needs_the_standard_library_alone():
+    assert _run("import sys; import economics; print('numpy' in sys.modules)") == "False"
 
 
 def test_import_cost():

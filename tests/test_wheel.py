@@ -51,13 +51,14 @@ def test_contents(wheel):
     """The package, its tables, templates and marker: no tests, no top-level data."""
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"scaling"}
-    for path in (ROOT / "data" / "runs").glob("*.*"):
-        assert f"scaling/_data/{path.name}" in names
-    assert "scaling/py.typed" in names
-    for path in (ROOT / "scaling").rglob("*"):
-        if path.is_file() and "__pycache__" not in path.parts:
-            assert path.relative_to(ROOT).as_posix() in names
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"economics", "scaling"}
+    for package, folder in (("economics", "hardware"), ("scaling", "runs")):
+        for path in (ROOT / "data" / folder).glob("*.*"):
+            assert f"{package}/_data/{path.name}" in names
+        assert f"{package}/py.typed" in names
+        for path in (ROOT / package).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                assert path.relative_to(ROOT).as_posix() in names
 
 
 def test_readme_example_from_elsewhere(clean, tmp_path):
@@ -71,6 +72,8 @@ def test_tables_come_from_the_installed_package(clean, tmp_path):
     path = Path(_run(clean, "-c", code, cwd=tmp_path).strip())
     assert path.is_file()
     assert path.is_relative_to(clean.parents[1])
+    code = "from economics import gpu, prices; print(prices(gpu('H100 SXM'), as_of='2026-10-10').median > 1)"
+    assert _run(clean, "-c", code, cwd=tmp_path).strip() == "True"
 
 
 def test_core_is_light(clean, tmp_path):
