@@ -1,0 +1,252 @@
+"""Price books: the dated one that ships inside, and the user's own beside it."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date as Date, datetime
+from functools import cache
+from pathlib import Path
+from statistics import median
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from economics.errors import PriceError
+from economics.gpu_names import read_table
+from economics.price_checks import Context, check_quote
+from economics.price_rows import COLUMNS, PriceRow, Quote
+from scaling.findings import Finding
+
+#: Environment variable that names the user's own price book.
+BOOK_VARIABLE = "ISOFLOP_PRICES"
+
+
+@dataclass(frozen=True)
+class PriceBook:
+    """Dated price rows and where they come from.
+
+    Parameters
+    ----------
+    rows : tuple of PriceRow
+    source : str
+        File, or what else it was made of.
+    """
+
+    rows: tuple[PriceRow, ...]
+    source: str = ""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[PriceRow]:
+        return iter(self.rows)
+
+    def __repr__(self) -> str:
+        days = [row.date for row in self.rows]
+        span = f", {min(days)} to {max(days)}" if days else ""
+        return f"PriceBook({len(self)} rows{span}, {self.source})"
+
+    @classmethod
+    def read(cls, path: str | Path) -> PriceBook:
+        """Read a price book and check every row of it.
+
+        Parameters
+        ----------
+        path : str or Path
+            CSV with the columns of ``gpu_prices.csv``.
+
+        Raises
+        ------
+        PriceError
+            A column is missing, or a row is no price; `rows` has the line numbers and `findings` what is
+            wrong. A book of one's own is corrected, not read in part.
+        """
+        path = Path(path)
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.DictReader(stream)
+            missing = {"provider", "gpu", "market", "usd_per_instance_hour", "gpus_per_instance", "date"}
+            missing -= set(reader.fieldnames or ())
+            if missing:
+                raise PriceError(
+                    f"{path} has no column {', '.join(sorted(missing))}: a price book has {', '.join(COLUMNS)}.",
+                    source=str(path),
+                    column=min(missing),
+                )
+            quotes = [Quote.from_row(row, f"{path.name} line {n}") for n, row in enumerate(reader, start=2)]
+        rows, rejected = check_quotes(quotes, context())
+        if rejected:
+            lines = [n for n, quote in enumerate(quotes, start=2) if quote.where in rejected]
+            findings = tuple(f for found in rejected.values() for f in found)
+            raise PriceError(
+                f"{path}: {len(lines)} rows are no prices. " + " ".join(f.message for f in findings[:5]),
+                findings=findings,
+                source=str(path),
+                rows=lines,
+            )
+        return cls(tuple(rows), str(path))
+
+    def write(self, path: str | Path) -> None:
+        """Write the book as CSV, at once or not at all."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(
+            "w", encoding="utf-8", newline="", dir=path.parent, prefix=path.name, delete=False
+        ) as stream:
+            writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(_cells(row) for row in self.rows)
+        Path(stream.name).replace(path)
+
+    def merged(self, rows: Iterable[PriceRow]) -> PriceBook:
+        """Return the book with more rows; one for the same offer and day replaces the older."""
+        both = {(row.offer, row.commit, row.date): row for row in (*self.rows, *rows)}
+        return PriceBook(tuple(sorted(both.values(), key=_order)), self.source)
+
+
+def _order(row: PriceRow) -> tuple[str | int, ...]:
+    day = row.date.isoformat()
+    return (row.gpu, row.market, row.provider, day, row.region, row.gpus_per_instance, row.sku)
+
+
+def _cells(row: PriceRow) -> dict[str, Any]:
+    cells = row.to_dict()
+    cells["includes_host"] = {True: "yes", False: "no", None: ""}[row.includes_host]
+    cells["usd_per_instance_hour"] = f"{row.usd_per_instance_hour:.10g}"
+    return {column: cells[column] for column in COLUMNS}
+
+
+@cache
+def shipped_book() -> PriceBook:
+    """Return the price book that ships inside: curated, dated, each row with its source.
+
+    Examples
+    --------
+    >>> shipped_book()
+    PriceBook(352 rows, 2024-02-29 to 2026-10-10, data/hardware/gpu_prices.csv)
+    """
+    return PriceBook(
+        tuple(
+            PriceRow.model_validate(
+                row | {"includes_host": {"yes": True, "no": False}.get(row["includes_host"])}
+            )
+            for row in read_table("gpu_prices.csv")
+        ),
+        "data/hardware/gpu_prices.csv",
+    )
+
+
+def user_book_path() -> Path:
+    """Return where the user's own price book lives: ``ISOFLOP_PRICES``, else the user's data folder."""
+    named = os.environ.get(BOOK_VARIABLE)
+    if named:
+        return Path(named)
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("isoflop", appauthor=False)) / "prices.csv"
+
+
+def load_book(book: PriceBook | str | Path | None = None) -> PriceBook:
+    """Return a price book.
+
+    Parameters
+    ----------
+    book : PriceBook, str or Path, optional
+        One of one's own, alone. By default the shipped book with the user's own rows.
+    """
+    if isinstance(book, PriceBook):
+        return book
+    if book is not None:
+        return PriceBook.read(book)
+    own = user_book_path()
+    shipped = shipped_book()
+    if not own.is_file():
+        return shipped
+    both = shipped.merged(PriceBook.read(own).rows)
+    return PriceBook(both.rows, f"{shipped.source} and {own}")
+
+
+def today() -> Date:
+    """Return the day it is, UTC."""
+    return datetime.now(UTC).date()
+
+
+def context(day: Date | None = None) -> Context:
+    """Return what quotes are judged against: the day, and the usual price of each GPU in the shipped book."""
+    return Context(day or today(), _usual())
+
+
+@cache
+def _usual() -> dict[str, float]:
+    """Median on-demand price per GPU over providers, all days together; other markets where there is none."""
+    by_market: dict[bool, dict[str, dict[str, list[float]]]] = {
+        firm: defaultdict(lambda: defaultdict(list)) for firm in (False, True)
+    }
+    for row in shipped_book():
+        by_market[row.market == "on-demand"][row.gpu][row.provider].append(row.usd_per_gpu_hour)
+    return {
+        name: median(median(prices) for prices in providers.values())
+        for firm in (False, True)
+        for name, providers in by_market[firm].items()
+    }
+
+
+def check_quotes(
+    quotes: Iterable[Quote], judged: Context
+) -> tuple[list[PriceRow], dict[str, tuple[Finding, ...]]]:
+    """Divide quotes into rows and what is none.
+
+    Parameters
+    ----------
+    quotes : iterable of Quote
+        Each with a `where` of its own.
+    judged : Context
+
+    Returns
+    -------
+    rows : list of PriceRow
+        Those that passed all nine checks, in order.
+    rejected : dict of str to tuple of Finding
+        What is wrong with the others, by `Quote.where`.
+    """
+    passed: list[tuple[str, PriceRow]] = []
+    rejected: dict[str, tuple[Finding, ...]] = {}
+    for quote in quotes:
+        row = check_quote(quote, judged)
+        if isinstance(row, PriceRow):
+            passed.append((quote.where, row))
+        else:
+            rejected[quote.where] = row
+    for i, finding in check_spot(row for _, row in passed).items():
+        rejected[passed[i][0]] = (finding,)
+    return [row for where, row in passed if where not in rejected], rejected
+
+
+def check_spot(rows: Iterable[PriceRow]) -> dict[int, Finding]:
+    """Return a finding for every spot row that costs as much as the same offer on demand, or more.
+
+    Parameters
+    ----------
+    rows : iterable of PriceRow
+
+    Returns
+    -------
+    dict of int to Finding
+        By position in `rows`. Rows compare when provider, GPU, region, size, SKU and day agree.
+    """
+    rows = tuple(rows)
+    on_demand = {(r.offer[:2], r.offer[3:], r.date): r for r in rows if r.market == "on-demand"}
+    found = {}
+    for i, row in enumerate(rows):
+        firm = on_demand.get((row.offer[:2], row.offer[3:], row.date)) if row.market == "spot" else None
+        if firm and row.usd_per_instance_hour >= firm.usd_per_instance_hour:
+            found[i] = Finding(
+                "price_spot_not_cheaper",
+                "error",
+                f"{row.provider} {row.gpu}: spot ${row.usd_per_gpu_hour:g} is not below on-demand "
+                f"${firm.usd_per_gpu_hour:g} of {row.date}: one of them is mislabelled.",
+                {"spot": row.to_dict(), "on_demand": firm.to_dict()},
+            )
+    return found

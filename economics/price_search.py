@@ -1,0 +1,204 @@
+"""Looking a price up: which quotes of a day answer a question, and how old they are."""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date as Date, timedelta
+from pathlib import Path
+from statistics import median
+
+from economics.errors import PriceError, StalePriceWarning
+from economics.hardware import GPU, gpu as find_gpu
+from economics.price_book import PriceBook, load_book, today
+from economics.price_quote import PriceQuote, ProviderPrice
+from economics.price_rows import MARKETS, Market, PriceRow, market_kind, read_date
+from scaling.findings import Finding
+
+#: A quote older than this is mentioned, one older than that is warned of.
+NOTED_DAYS, STALE_DAYS = 90, 180
+#: Quotes this much older than the newest one are not mixed with it.
+WINDOW_DAYS = 90
+
+
+def prices(
+    gpu: str | GPU,
+    market: str = "on-demand",
+    provider: str | None = None,
+    *,
+    region: str | None = None,
+    gpus_per_instance: int | None = None,
+    as_of: Date | str | None = None,
+    book: PriceBook | str | Path | None = None,
+    include_hostless: bool = False,
+) -> PriceQuote:
+    """Return what a GPU-hour costs on a market.
+
+    Parameters
+    ----------
+    gpu : str or GPU
+    market : str
+        ``on-demand``, ``spot``, ``marketplace``, ``community`` or ``reserved``: never mixed.
+    provider, region : str, optional
+        One provider alone; one region alone (prices that hold everywhere stay in).
+    gpus_per_instance : int, optional
+        Instances with that many GPUs alone.
+    as_of : date or ISO text, optional
+        The day the price is wanted for, by default today. Later quotes are not looked at, and the nearest
+        earlier ones are taken, however old.
+    book : PriceBook, str or Path, optional
+        Another price book; by default the shipped one with the user's own rows.
+    include_hostless : bool
+        Also take prices that exclude CPU and RAM.
+
+    Returns
+    -------
+    PriceQuote
+
+    Raises
+    ------
+    UnknownGPU
+    PriceError
+        No quote is left; the message says which there are.
+
+    Warns
+    -----
+    StalePriceWarning
+        The newest quote is more than 180 days older than `as_of`.
+
+    Examples
+    --------
+    >>> quote = prices("H100 SXM", as_of="2026-10-10")
+    >>> len(quote.providers), round(quote.median, 2)
+    (12, 4.5)
+    >>> round(prices("H100 SXM", "spot", provider="coreweave", as_of="2026-10-10").median, 2)
+    2.46
+    """
+    kind = market_kind(market)
+    name = find_gpu(gpu).name
+    day = _day(as_of)
+    every = load_book(book)
+    rows = [row for row in every if row.gpu == name and row.market == kind]
+    _need(rows, every, name, f"on the market {kind!r}", kind)
+    for column, wanted in (
+        ("provider", provider and provider.casefold()),
+        ("gpus_per_instance", gpus_per_instance),
+    ):
+        if wanted is not None:
+            seen = sorted({str(getattr(row, column)) for row in rows})
+            rows = [row for row in rows if getattr(row, column) == wanted]
+            _need(rows, every, name, f"with {column} {wanted!r}; there are {', '.join(seen)}", kind)
+    if region is not None:
+        seen = sorted({row.region for row in rows} - {""})
+        rows = [row for row in rows if row.region in ("", region)]
+        _need(rows, every, name, f"in {region!r}; there are {', '.join(seen)}", kind)
+    if rows and day < min(row.date for row in rows):
+        _need([], every, name, f"on or before {day}; the first is of {min(row.date for row in rows)}", kind)
+    rows = [row for row in rows if row.date <= day]
+    findings: list[Finding] = []
+    newest = max(row.date for row in rows)
+    fresh = [row for row in rows if row.date >= newest - timedelta(days=WINDOW_DAYS)]
+    old = sorted({row.provider for row in rows} - {row.provider for row in fresh})
+    if old:
+        findings.append(
+            Finding(
+                "price_older_left_out",
+                "info",
+                f"{', '.join(old)}: only quotes more than {WINDOW_DAYS} days older than the newest, left out.",
+                {"providers": old},
+            )
+        )
+    bare = [row for row in fresh if row.includes_host is False]
+    if bare:
+        left_out = not include_hostless and len(bare) < len(fresh)
+        fresh = [row for row in fresh if row.includes_host is not False] if left_out else fresh
+        findings.append(_without_host(bare, left_out=left_out))
+    quote = PriceQuote(name, kind, day, _by_provider(fresh), tuple(findings))
+    return _with_age(quote)
+
+
+def fixed_price(usd_per_gpu_hour: float, gpu: str | GPU = "any", market: str = "on-demand") -> PriceQuote:
+    """Return a price that is known: a quote in hand, without spread.
+
+    Raises
+    ------
+    PriceError
+        The price is not a positive number.
+    """
+    if not (isinstance(usd_per_gpu_hour, int | float) and 0 < usd_per_gpu_hour < float("inf")):
+        raise PriceError(f"a price is a positive number of dollars, got {usd_per_gpu_hour!r}", column="price")
+    name = gpu if gpu == "any" and isinstance(gpu, str) else find_gpu(gpu).name
+    day = today()
+    row = PriceRow(provider="own quote", gpu=name, market=market_kind(market), date=day, source="given by the user",
+                   usd_per_instance_hour=float(usd_per_gpu_hour), gpus_per_instance=1)  # fmt: skip
+    own = ProviderPrice(row.provider, float(usd_per_gpu_hour), day, "", (row,))
+    return PriceQuote(name, row.market, day, (own,))
+
+
+def _day(as_of: Date | str | None) -> Date:
+    if as_of is None:
+        return today()
+    day = read_date(as_of)
+    if day is None:
+        raise PriceError(f"as_of must be a day such as 2026-09-30, got {as_of!r}", column="as_of")
+    return day
+
+
+def _need(rows: list[PriceRow], book: PriceBook, name: str, what: str, market: Market) -> None:
+    if rows:
+        return
+    there = {m: sum(1 for row in book if row.gpu == name and row.market == m) for m in MARKETS}
+    have = ", ".join(f"{n} {m}" for m, n in there.items() if n) or "none at all"
+    own = "Reserved prices are agreed one by one: " if market == "reserved" else "If you have a quote: "
+    raise PriceError(
+        f"no quote for {name} {what}. Quotes for it: {have}. {own}add_price(...) keeps it, and "
+        "price=... in cost() uses it once.",
+        column="market",
+        source=book.source,
+    )
+
+
+def _without_host(rows: list[PriceRow], *, left_out: bool) -> Finding:
+    who = sorted({row.provider for row in rows})
+    does = "left out (include_hostless=True takes them)" if left_out else "taken: CPU and RAM come on top"
+    return Finding(
+        "price_without_host",
+        "info" if left_out else "warning",
+        f"{', '.join(who)}: prices without CPU and RAM, {does}.",
+        {"providers": who},
+    )
+
+
+def _by_provider(rows: Iterable[PriceRow]) -> tuple[ProviderPrice, ...]:
+    grouped: dict[str, list[PriceRow]] = defaultdict(list)
+    for row in rows:
+        grouped[row.provider].append(row)
+    found = []
+    for provider, all_rows in grouped.items():
+        newest = max(row.date for row in all_rows)
+        regions: dict[str, list[PriceRow]] = defaultdict(list)
+        for row in all_rows:
+            if row.date == newest:
+                regions[row.region].append(row)
+        price, region = min(
+            (median(row.usd_per_gpu_hour for row in rs), name) for name, rs in regions.items()
+        )
+        found.append(ProviderPrice(provider, price, newest, region, tuple(regions[region])))
+    return tuple(sorted(found, key=lambda p: (p.usd_per_gpu_hour, p.provider)))
+
+
+def _with_age(quote: PriceQuote) -> PriceQuote:
+    age = quote.age_days
+    if age <= NOTED_DAYS:
+        return quote
+    message = (
+        f"the newest {quote.market} quote for {quote.gpu} is {age} days old, so the interval is wide: "
+        "refresh_prices() or add_price(...) brings a newer one."
+    )
+    stale = age > STALE_DAYS
+    if stale:
+        warnings.warn(StalePriceWarning(message, age_days=age), stacklevel=3)
+    finding = Finding("price_age", "warning" if stale else "info", message, {"age_days": age})
+    return replace(quote, findings=(*quote.findings, finding))
