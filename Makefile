@@ -32,7 +32,7 @@ $(STAMP): pyproject.toml constraints-cpu.txt
 
 # Exit status 1 is a verdict, not a fault: cpu_sweep does not identify a law, and its report says so.
 x1: $(STAMP)
-	$(PY) -m scaling report --builtin hoffmann2022_points --out $(OUT)/x1/hoffmann2022.html
+	$(PY) -m scaling report --builtin hoffmann2022 --out $(OUT)/x1/hoffmann2022.html
 	$(PY) -m scaling report --builtin cpu_sweep --out $(OUT)/x1/cpu_sweep.html || [ $$? -eq 1 ]
 
 test: lint types unit wheel-test
