@@ -82,8 +82,8 @@ def target_function(target: Target) -> Callable[[ChinchillaLaw], float]:
     if at and name in ("ln_tokens", "ln_params"):
         where = parse_count(at)
         if name == "ln_tokens":
-            return lambda law: float(np.log(law.tokens_at(where)))
-        return lambda law: float(np.log(law.params_at(where)))
+            return lambda law: float(law.log_tokens_at(where))
+        return lambda law: float(law.log_params_at(where))
     if name == "loss" and at.count(",") == 1:
         n, d = (parse_count(part) for part in at.split(","))
         return lambda law: float(law.loss(n, d))

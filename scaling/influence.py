@@ -70,8 +70,8 @@ def influence(
     weights[-1, largest] = 0.0
     without = Objective(problem.form, problem.log_loss, weights, problem.scale, problem.delta)
     ends = attached.law(solve(without, np.repeat(best[None], len(weights), axis=0), cold=False).plain)
-    base = np.log(attached.law(best).tokens_at(reference))
-    change = np.log(ends.tokens_at(reference))[: len(candidates)] - base
+    base = attached.law(best).log_tokens_at(reference)
+    change = ends.log_tokens_at(reference)[: len(candidates)] - base
     order = np.argsort(-np.abs(change))
     return Influence(
         reference_params=reference,
@@ -89,7 +89,7 @@ def influence(
 def influence_findings(found: Influence, law: ChinchillaLaw, draws: ChinchillaLaw) -> tuple[Finding, ...]:
     """Report single rows and small groups of rows that move the answer by a standard error or more."""
     at = found.reference_params
-    d = np.log(draws.tokens_at(at))
+    d = np.asarray(draws.log_tokens_at(at))
     d = d[np.isfinite(d)]
     if d.size < 2:
         return ()
@@ -117,7 +117,7 @@ def influence_findings(found: Influence, law: ChinchillaLaw, draws: ChinchillaLa
             for name in ("alpha", "beta")
             if abs(getattr(other, name) - getattr(law, name)) > _NOTABLE * np.std(getattr(draws, name))
         ]
-        shift = float(np.log(other.tokens_at(at) / law.tokens_at(at)))
+        shift = float(other.log_tokens_at(at) - law.log_tokens_at(at))
         if not moved and abs(shift) <= _NOTABLE * error:
             continue
         out.append(

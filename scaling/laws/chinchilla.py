@@ -78,16 +78,26 @@ class ChinchillaLaw:
         At the optimum of C = 6ND the two terms fall equally fast along the budget,
         alpha A N^-alpha = beta B D^-beta (Hoffmann et al. 2022, eq. 4).
         """
+        return _plain(np.exp(self.log_tokens_at(params)))
+
+    @quiet
+    def log_tokens_at(self, params: ArrayLike) -> Any:
+        """Return ln D*(N), finite even where D* itself overflows."""
         n = _positive("params", params)
         ratio = np.log(self.beta * np.asarray(self.B)) - np.log(self.alpha * np.asarray(self.A))
-        return _plain(np.exp((ratio + self.alpha * np.log(n)) / self.beta))
+        return _plain((ratio + self.alpha * np.log(n)) / self.beta)
 
     @quiet
     def params_at(self, tokens: ArrayLike) -> Any:
         """Return N*(D), the size for which D tokens are compute-optimal; inverse of `tokens_at`."""
+        return _plain(np.exp(self.log_params_at(tokens)))
+
+    @quiet
+    def log_params_at(self, tokens: ArrayLike) -> Any:
+        """Return ln N*(D), finite even where N* itself overflows."""
         d = _positive("tokens", tokens)
         ratio = np.log(self.alpha * np.asarray(self.A)) - np.log(self.beta * np.asarray(self.B))
-        return _plain(np.exp((ratio + self.beta * np.log(d)) / self.alpha))
+        return _plain((ratio + self.beta * np.log(d)) / self.alpha)
 
     @quiet
     def tokens_per_param(self, params: ArrayLike) -> Any:

@@ -68,6 +68,8 @@ def attach_power(x: Array, log_loss: Array, fixed: Mapping[str, float] | None = 
         raise DataError(
             f"fixed: only E and alpha can be held, not {', '.join(sorted(unknown))}", column="fixed"
         )
+    if "alpha" in held and not held["alpha"] > 0:
+        raise DataError(f"fixed['alpha'] must be positive, got {held['alpha']}", column="fixed")
     if "E" in held and not 0 <= held["E"] < np.exp(log_loss.min()):
         raise DataError(
             f"fixed['E'] = {held['E']} is not between 0 and the smallest loss {np.exp(log_loss.min()):.6g}",
