@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date as Date, datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from statistics import median
 from tempfile import NamedTemporaryFile
@@ -161,9 +161,16 @@ def load_book(book: PriceBook | str | Path | None = None) -> PriceBook:
     if book is not None:
         return PriceBook.read(book)
     own = user_book_path()
-    shipped = shipped_book()
     if not own.is_file():
-        return shipped
+        return shipped_book()
+    state = own.stat()
+    return _with_own(own, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4)
+def _with_own(own: Path, mtime_ns: int, size: int) -> PriceBook:
+    """Return both books; an imported catalog has thousands of rows, so it is checked once a change."""
+    shipped = shipped_book()
     both = shipped.merged(PriceBook.read(own).rows)
     return PriceBook(both.rows, f"{shipped.source} and {own}")
 

@@ -37,6 +37,8 @@ FLOOR_USD_PER_TFLOPS = 6e-4
 CEILING_USD = 100.0
 #: A price this many times the median of its GPU is a node's price: the dearest region is 5.8 times.
 NODE_RATIO = 6.0
+#: GPUs that are sold together at most: eight racks of 72.
+MOST_GPUS = 576
 #: Placeholders that catalogs use for "no price".
 SENTINELS = (0.001, 0.01, 99.99, 700.0, 999.0, 999.99, 9999.0, 9999.99, 99999.0)
 #: Providers whose own list is in another currency: a bare number of theirs is not taken for dollars.
@@ -141,10 +143,8 @@ def _check_sku(draft: _Draft) -> Finding | None:
     if other:
         return draft.finding("price_sku", f"{other[0]!r} means another part than a whole {quote.gpu}.")
     count = read_number(quote.count)
-    if count is None or count < 1 or count != int(count):
-        return draft.finding(
-            "price_sku", f"{quote.count!r} GPUs an instance: a fraction of a GPU has no price."
-        )
+    if count is None or not 1 <= count <= MOST_GPUS or count != int(count):
+        return draft.finding("price_sku", f"{quote.count!r} GPUs an instance: no machine holds that many.")
     draft.count = int(count)
     held = from_instance(quote.provider, quote.sku)
     if held and draft.part and held != draft.part.name:

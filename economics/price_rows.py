@@ -77,11 +77,11 @@ class PriceRow(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
-    provider: str = Field(min_length=1, pattern=r"^[a-z0-9][a-z0-9 .-]*$")
+    provider: str = Field(min_length=1)
     gpu: str = Field(min_length=1)
     market: Market
     usd_per_instance_hour: float = Field(gt=0, allow_inf_nan=False)
-    gpus_per_instance: int = Field(ge=1, le=576)
+    gpus_per_instance: int = Field(ge=1)
     date: Date
     source: str = Field(min_length=1)
     region: str = ""
@@ -171,12 +171,10 @@ class Quote:
 
 def read_number(value: object) -> float | None:
     """Return a price as a number, or None where there is none ("contact sales")."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
     text = re.sub(r"[$\s]|USD|/\s*h(r|our)?", "", str(value or ""), flags=re.IGNORECASE).replace(",", "")
     try:
-        return float(text)
-    except ValueError:
+        return float(value) if isinstance(value, int | float) and value is not True else float(text)
+    except (ValueError, OverflowError):
         return None
 
 

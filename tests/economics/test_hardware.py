@@ -173,6 +173,11 @@ def test_volta_and_turing_have_no_bf16(name):
     assert caught.value.available == ("fp16", "fp32")
 
 
+def test_u47_the_dtype_is_never_assumed():
+    with pytest.raises(TypeError):
+        gpu("H100 SXM").peak()  # type: ignore[call-arg]
+
+
 def test_a_dtype_that_is_none():
     with pytest.raises(DtypeError, match="bf16, fp16, tf32"):
         gpu("L4").peak("int3")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import date, datetime
 
 import pytest
+from hypothesis import given, strategies as st
 
 from economics import PriceError, PriceRow
 from economics.price_book import check_quotes, check_spot, context, shipped_book
@@ -185,6 +186,44 @@ def test_memory_as_programs_see_it_is_fine(memory):
 def test_no_source_no_row():
     assert _codes(source="") == {"price_source"}
     assert _codes(provider=" ", sku="") == {"price_source"}
+
+
+_ODD = st.one_of(
+    st.none(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=12),
+    st.sampled_from(["H100 SXM", "A100", "8", "€2"]),
+)
+
+
+@given(
+    price=_ODD,
+    count=_ODD,
+    when=_ODD,
+    memory=_ODD,
+    gpu=st.text(max_size=12) | st.just("L4"),
+    provider=st.text(max_size=8),
+)
+def test_whatever_a_catalog_says_is_a_row_or_findings(price, count, when, memory, gpu, provider):
+    quote = replace(
+        HONEST,
+        price=price,
+        count=count,
+        date=when,
+        memory_gb=memory,
+        gpu=gpu,
+        provider=provider,
+        sku="",
+        currency=None,
+    )
+    found = check_quote(quote, context(TODAY))
+    if isinstance(found, PriceRow):
+        assert found.date <= TODAY
+        assert 0 < found.usd_per_gpu_hour <= 100
+    else:
+        assert found
+        assert {finding.code for finding in found} <= {*DEFECTS, "price_source"}
 
 
 @pytest.mark.parametrize("word", ["Preemptible", "interruptible", "spot "])
