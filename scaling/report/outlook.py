@@ -1,0 +1,129 @@
+"""What else the page shows: the IsoFLOP view, the runs that would help most, uncertain parameter counts."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scaling.errors import NotIdentifiedError, ScalingError
+from scaling.report.phrases import count, ends, flops_text, number, percent, plural, value
+from scaling.report.tables import Table
+
+if TYPE_CHECKING:
+    from scaling.isoflop import IsoflopFit
+    from scaling.report.answer import Answer
+    from scaling.result import ChinchillaFit
+    from scaling.runs import RunTable
+
+
+@dataclass(frozen=True)
+class Isoflop:
+    """The IsoFLOP view: what it says, and its budgets; no table where no budget can be analysed."""
+
+    sentences: tuple[str, ...]
+    table: Table | None
+
+
+def isoflop(runs: RunTable, fit: ChinchillaFit | None) -> Isoflop:
+    """Look at the runs as curves of equal compute."""
+    from scaling.isoflop import fit_isoflop
+
+    surface: Any = fit.law if fit is not None and fit.verdict != "not identified" and fit.law.E > 0 else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = fit_isoflop(runs, surface=surface)
+    except ScalingError as error:
+        head = str(error).partition("\n")[0].rstrip(":")
+        lead = "The runs do not form curves of equal compute" if isinstance(error, NotIdentifiedError) else ""
+        return Isoflop((f"{lead}: {head}." if lead else f"{head}.",), None)
+    return Isoflop(tuple(_isoflop_words(found, fit)), _isoflop_table(found))
+
+
+def _isoflop_words(found: IsoflopFit, fit: ChinchillaFit | None) -> list[str]:
+    frontier = found.frontier
+    a = frontier.params.exponent
+    kept = sum(len(b.rows_used) for b in found.used)
+    out = [
+        f"{len(found.used)} of {plural(len(found.budgets), 'group')} of runs with equal compute pass the checks "
+        f"({kept} of {len(found.runs)} runs). Through their minima the best size grows as compute to the power "
+        f"{number(a.value, 3)} ({percent(a.level, 3)}: {ends(a, 3)})."
+    ]
+    if fit is not None:
+        b = fit.ci("params_exponent")
+        apart = b.low > a.high or b.high < a.low
+        agree = "The two disagree: trust neither far out" if apart else "The two agree within their intervals"
+        out.append(f"The law fitted to all runs says {number(b.value, 3)} ({ends(b, 3)}). {agree}.")
+    reasons = Counter(b.dropped.code for b in found.dropped if b.dropped is not None)
+    if reasons:
+        listed = ", ".join(f"{n} {code.replace('_', ' ')}" for code, n in reasons.most_common())
+        out.append(f"Budgets left out: {listed}.")
+    out += [f.message[0].upper() + f.message[1:] + "." for f in found.findings if f.severity != "info"]
+    return out
+
+
+def _isoflop_table(found: IsoflopFit) -> Table:
+    best = found.frontier.kind
+    rows = []
+    for budget in found.used:
+        curve = budget.curves.get(best)
+        used = f"{len(budget.rows_used)} of {len(budget.rows)}"
+        if curve is None:
+            rows.append((flops_text(budget.flops), used, "no minimum", "–", "–", "–"))
+            continue
+        n, d, loss = curve.params, curve.tokens, curve.loss
+        rows.append((flops_text(budget.flops), used, value(n), ends(n), value(d), value(loss)))
+    level = percent(found.level, 3)
+    return Table(("budget C, FLOP", "runs", "size N*", f"{level} interval", "tokens D*", "loss"), tuple(rows))
+
+
+def next_runs(fit: ChinchillaFit, head: Answer) -> str:
+    """Say which two runs would narrow the answer most; empty where that cannot be said."""
+    if not head.usable or head.tokens is None or math.isnan(head.tokens.low):
+        return ""
+    from scaling.design import suggest_runs
+
+    runs = fit.runs
+    noise = max(1.4826 * float(np.median(np.abs(fit.residuals))), 1e-4)
+    target = f"ln_tokens@{head.params:.12g}"
+    try:
+        best = suggest_runs((runs.params, runs.tokens), target, law=fit.law, sigma=noise)
+    except (ScalingError, FloatingPointError, np.linalg.LinAlgError):
+        return ""
+    if not (math.isfinite(best.se_before) and math.isfinite(best.se_after)):
+        return ""
+    counts = Counter((count(n, 2), count(d, 2)) for n, d in best.runs)
+    listed = " and ".join(
+        f"{f'{times} runs' if times > 1 else 'one run'} of {n} parameters on {d} tokens"
+        for (n, d), times in counts.items()
+    )
+    shrink = best.se_after / best.se_before
+    now = head.tokens
+    low, high = (count(now.value * (end / now.value) ** shrink) for end in (now.low, now.high))
+    spent = sum(6 * n * d for n, d in best.runs)
+    return (
+        f"{listed[0].upper()}{listed[1:]} ({flops_text(spent)} FLOP together; within four times the largest run "
+        f"here) would do most for D*({count(head.params)}): its interval should shrink by {percent(1 - shrink)}, to "
+        f"about {low} to {high}."
+    )
+
+
+def params_spread(fit: ChinchillaFit, head: Answer) -> str:
+    """Say what uncertain parameter counts do to the answer; empty where there is none."""
+    if not head.usable:
+        return ""
+    from scaling.sensitivity import perturb_params
+
+    spread = 0.15
+    found = perturb_params(fit, spread, params=head.params, n=100)
+    return (
+        f"Parameter counts themselves are read in different ways. With every model size off by up to "
+        f"{percent(spread)} (each by its own factor) D*({count(head.params)}) moves within {ends(found.tokens)}, α "
+        f"within {ends(found.alpha, 3)} and β within {ends(found.beta, 3)}. A factor common to all sizes changes A "
+        "alone."
+    )

@@ -1,0 +1,284 @@
+"""What the runs can and cannot tell, and what would settle it: findings in plain words."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scaling.errors import NotIdentifiedError
+from scaling.findings import Finding
+from scaling.guard import WARN_DECADES
+from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
+from scaling.report.phrases import count, decades, ends, factor, flops_text, number, percent, value
+
+if TYPE_CHECKING:
+    from scaling.report.answer import Answer
+    from scaling.result import ChinchillaFit
+
+#: A covariate with at most this many values is spelled out.
+_FEW_VALUES = 4
+#: An interval whose ends differ by more than this factor is a rough answer.
+_ROUGH = 2.0
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A heading and what stands under it."""
+
+    title: str
+    text: str
+    severity: str = "info"
+
+
+def _floor_open(fit: ChinchillaFit, f: Finding) -> str:
+    e, share = fit.ci("E"), float(f.evidence["e_zero_share"])
+    seen = (
+        f"in {percent(share)} of the bootstrap refits it is" if fit.law.E > 0 else "the fit itself puts it at"
+    )
+    return (
+        f"The level that no model can pass, E, is open: {seen} zero, its bound (fitted {value(e, 3)}, "
+        f"{percent(e.level, 3)} {ends(e, 3)}). The exponents take up what it leaves open, so every extrapolation "
+        "fans out."
+    )
+
+
+def _grid_edge(fit: ChinchillaFit, f: Finding) -> str:
+    n, runs = float(f.evidence["params"]), fit.runs
+    below = n < runs.params.min()
+    edge = count(float(runs.params.min() if below else runs.params.max()))
+    side = f"below the smallest run ({edge})" if below else f"above the largest run ({edge})"
+    return (
+        f"The optimum is at the edge of the grid or beyond it: for {flops_text(float(f.evidence['flops']))} FLOP, a "
+        f"budget these runs spent, the law wants {count(n, 2)} parameters, {side}. Its place rests on the shape of "
+        "the formula."
+    )
+
+
+def _bend(fit: ChinchillaFit, f: Finding) -> str:
+    size = f", {percent(float(f.evidence['rms']))} of the loss" if "rms" in f.evidence else ""
+    return (
+        f"A smooth bend over size and data explains {percent(float(f.evidence['share']))} of what the law leaves "
+        f"over{size} (p = {number(float(f.evidence['p_value']), 1)}). It is small inside the runs and grows outside "
+        "them, where no interval contains it."
+    )
+
+
+def _mixed(fit: ChinchillaFit, f: Finding) -> str:
+    name, gap = str(f.evidence["covariate"]), float(f.evidence["gap"])
+    middle = number(float(np.median(fit.runs.covariates[name])))
+    side = "higher" if gap > 0 else "lower"
+    return (
+        f"{name} explains {percent(float(f.evidence['share']))} of what the law leaves over: runs above "
+        f"{name} = {middle} lie {percent(abs(gap))} {side} in loss. Part of what looks like an effect of size or data "
+        "is one of the recipe."
+    )
+
+
+#: Finding code -> heading, and what it means for someone who plans a run: a sentence to put before the
+#: finding's own, or a function that writes it all from the evidence.
+_MEANING: dict[str, tuple[str, str | Callable[[ChinchillaFit, Finding], str]]] = {
+    "e_at_bound": ("No floor in sight", _floor_open),
+    "exponent_at_bound": (
+        "An exponent ran to the end of its range",
+        "The runs do not say how fast the loss falls with it.",
+    ),
+    "ill_conditioned": (
+        "The coefficients cannot be told apart",
+        "Quite different laws describe these runs equally well.",
+    ),
+    "narrow_tokens_per_param": (
+        "Parameters and tokens moved together",
+        "What a larger model brings and what more data bring cannot be separated well.",
+    ),
+    "second_basin": ("Two laws fit almost equally well", "The better one wins by too little to be sure."),
+    "wide_optimum": ("The optimum is loose even inside the runs", "Outside them it can only be looser."),
+    "optimum_outside": ("The best size is not among the sizes trained", _grid_edge),
+    "failed_replicates": ("Some refits of the bootstrap failed", ""),
+    "few_units": ("Few independent runs", ""),
+    "not_converged": ("The search did not finish", "Do not use the numbers on this page."),
+    "curvature_in_residuals": ("The runs bend away from the law", _bend),
+    "covariate_explains_residuals": ("Several recipes in one table", _mixed),
+    "influential_row": ("Single runs carry the answer", "If one of them is wrong, so is the answer."),
+    "outlier_sensitive": (
+        "A few runs move the law",
+        "Decide whether they belong, and say so when you drop them.",
+    ),
+}
+
+
+def can_tell(fit: ChinchillaFit, head: Answer) -> list[Statement]:
+    """Return what these runs do determine."""
+    runs, d = fit.runs, fit.diagnostics
+    residuals = np.abs(fit.residuals)
+    typical, most = float(np.median(residuals)), float(np.quantile(residuals, 0.9))
+    span = (
+        f"{count(float(runs.params.min()))} to {count(float(runs.params.max()))} parameters and "
+        f"{count(float(runs.tokens.min()))} to {count(float(runs.tokens.max()))} tokens"
+    )
+    out = [
+        Statement(
+            "Losses inside their range",
+            f"From {span}: half of the runs lie within {percent(typical)} of the law, nine in ten within "
+            f"{percent(most)}.",
+        )
+    ]
+    out += _middle(fit)
+    if fit.verdict != "not identified":
+        a = fit.ci("params_exponent")
+        out.append(
+            Statement(
+                "How to split a larger budget",
+                f"The best size grows as compute to the power {value(a, 3)} ({percent(a.level, 3)}: {ends(a, 3)}), "
+                "the best token count as the rest.",
+            )
+        )
+    if d.finding("narrow_tokens_per_param") is None and d.finding("ill_conditioned") is None:
+        low, high = d.tokens_per_param
+        out.append(
+            Statement(
+                "Size and data apart",
+                f"Tokens per parameter run from {number(low, 3)} to {number(high, 3)}, {factor(high / low)}: "
+                f"enough to separate the two terms (condition number {number(d.condition_number, 2)}; 25 to 65 is "
+                "usual).",
+            )
+        )
+    if not {f.code for f in d.model} & {"influential_row", "outlier_sensitive"}:
+        out.append(
+            Statement(
+                "No single run decides", "Leaving out any one of them moves the fit by less than its error."
+            )
+        )
+    if fit.converged and d.finding("second_basin") is None:
+        share = percent(fit.certificate.share_at_best, 3)
+        out.append(
+            Statement(
+                "One best law", f"{share} of {fit.certificate.n_starts} separate searches ended at this one."
+            )
+        )
+    return out
+
+
+def _middle(fit: ChinchillaFit) -> list[Statement]:
+    """Return the optimum in the middle of the runs, where that is determined."""
+    middle = float(np.exp(np.log(fit.runs.params).mean()))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tokens = fit.tokens_at(middle)
+    except NotIdentifiedError:
+        return []
+    if math.isnan(tokens.low):
+        return []
+    text = f"For {count(middle)} parameters {value(tokens)} tokens, {percent(tokens.level, 3)} {ends(tokens)}"
+    return [
+        Statement("The optimum in the middle of the runs", f"{text}, {factor(tokens.high / tokens.low)}.")
+    ]
+
+
+def cannot_tell(fit: ChinchillaFit, head: Answer) -> list[Statement]:
+    """Return what these runs leave open or speak against, most serious first."""
+    out = [statement(fit, f) for f in fit.diagnostics.findings if f.severity != "info"]
+    if head.decades_outside > 0:
+        far = head.decades_outside > WARN_DECADES
+        text = (
+            f"The question lies {decades(head.decades_outside)} away from the nearest run. Intervals say how the "
+            "fitted formula may vary there, not whether the formula still holds."
+        )
+        out.append(Statement("Whether the law holds that far out", text, "error" if far else "warning"))
+    if fit.runs.params_kind == "unstated":
+        out.append(
+            Statement(
+                "What counts as a parameter",
+                "The table does not say (with or without embeddings?). It moves the exponents; use the law for "
+                "sizes counted the same way.",
+                "warning",
+            )
+        )
+    return sorted(out, key=lambda s: s.severity != "error")
+
+
+def statement(fit: ChinchillaFit, finding: Finding) -> Statement:
+    """Put a finding into words: what it means, and what was seen."""
+    heading, meaning = _MEANING.get(finding.code, (finding.code.replace("_", " ").capitalize(), ""))
+    if finding.code == "covariate_explains_residuals":
+        heading = f"{heading}: {finding.evidence['covariate']}"
+    text = f"{meaning} {finding.message}".strip() if isinstance(meaning, str) else meaning(fit, finding)
+    return Statement(heading, text, finding.severity)
+
+
+def remedies(fit: ChinchillaFit, head: Answer) -> list[Statement]:
+    """Return what would identify what is open: one entry per cause, with the numbers to act on."""
+    out = []
+    for finding in fit.diagnostics.findings:
+        build = _REMEDIES.get(finding.code)
+        if build is not None and (entry := build(fit, finding)) is not None:
+            out.append(entry)
+    if head.decades_outside > WARN_DECADES and head.tokens is not None:
+        flops = FLOPS_PER_PARAM_TOKEN * head.params * head.tokens.value
+        nearest = flops_text(float(f"{flops / 10**WARN_DECADES:.1g}"))
+        out.append(
+            Statement(
+                "Come nearer to the question",
+                f"Runs of about {nearest} FLOP would bring it within {WARN_DECADES:g} decades; the largest here "
+                f"spent {flops_text(float(fit.runs.compute.max()))}.",
+            )
+        )
+    return list({s.title: s for s in out}.values())
+
+
+def _floor(fit: ChinchillaFit, finding: Finding) -> Statement:
+    best, unit = float(fit.runs.loss.min()), fit.runs.loss_unit
+    unit = "" if unit == "unstated" else f" {unit}"
+    text = f"Larger models on more tokens, together, nearer to the floor: the lowest loss here is {number(best)}{unit}."
+    return Statement("Show the floor", f"{text} {fit.diagnostics.remedy}".strip())
+
+
+def _edge(fit: ChinchillaFit, finding: Finding) -> Statement:
+    n, runs = float(finding.evidence["params"]), fit.runs
+    below = n < runs.params.min()
+    edge = float(runs.params.min() if below else runs.params.max())
+    side = "smaller" if below else "larger"
+    return Statement(
+        "Put the optimum inside the grid",
+        f"Train sizes {side} than {count(edge)} on the same compute, until the loss rises again at both ends of "
+        f"every budget (at {flops_text(float(finding.evidence['flops']))} FLOP the law wants {count(n, 2)}).",
+    )
+
+
+def _recipe(fit: ChinchillaFit, finding: Finding) -> Statement:
+    name = str(finding.evidence["covariate"])
+    counts = Counter(fit.runs.covariates[name].tolist())
+    if len(counts) <= _FEW_VALUES:
+        listed = " or ".join(f"{name} = {v:g} ({n} runs)" for v, n in sorted(counts.items()))
+        text = (
+            f"Keep {name} the same in all runs, or fit one of them: {listed}, with --where '{name} == ...'."
+        )
+    else:
+        text = f"Tune {name} the same way at every size ({len(counts)} values here), and keep the best run of each."
+    return Statement(f"One recipe: {name}", text)
+
+
+def _spread(fit: ChinchillaFit, finding: Finding) -> Statement:
+    return Statement(
+        "Move tokens and parameters apart",
+        "Repeat some sizes at a quarter of and at four times their tokens.",
+    )
+
+
+def _more(fit: ChinchillaFit, finding: Finding) -> Statement:
+    return Statement("More independent runs", "Ten or more runs, or trunks, that do not share their luck.")
+
+
+_REMEDIES: dict[str, Callable[[ChinchillaFit, Finding], Statement | None]] = {
+    "e_at_bound": _floor,
+    "optimum_outside": _edge,
+    "covariate_explains_residuals": _recipe,
+    "narrow_tokens_per_param": _spread,
+    "few_units": _more,
+}
