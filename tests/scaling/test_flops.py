@@ -206,3 +206,42 @@ def test_conventions_differ_by_exactly_their_terms(layers, heads, vocab, length,
         ]
         assert passes[1] == pytest.approx(3 * passes[0])
         assert passes[2] == pytest.approx(4 * passes[0])
+
+
+def test_against_what_torch_counts():
+    """FlopCounterMode over one step of a small model: the convention matmul with full attention, exactly.
+
+    On the meta device and with attention spelled out, as the counter sees nothing inside a fused one.
+    """
+    torch = pytest.importorskip("torch")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    shape = Arch(layers=2, d_model=64, heads=4, kv_heads=2, d_ff=160, vocab=100, tied=False)
+    batch, length = 3, 32
+    with torch.device("meta"):
+        width = shape.kv_heads * shape.head_dim
+        sizes = {"q": 64, "k": width, "v": width, "o": 64, "gate": 160, "up": 160}
+        blocks = [
+            {
+                **{n: torch.nn.Linear(64, o, bias=False) for n, o in sizes.items()},
+                "down": torch.nn.Linear(160, 64),
+            }
+            for _ in range(shape.layers)
+        ]
+        table, head = torch.nn.Embedding(100, 64), torch.nn.Linear(64, 100, bias=False)
+        ids = torch.zeros(batch, length, dtype=torch.long)
+
+        def heads(x):
+            split = x.view(batch, length, -1, 16).transpose(1, 2)
+            return split.repeat_interleave(shape.heads // split.shape[1], dim=1)
+
+        with FlopCounterMode(display=False) as counter:
+            x = table(ids)
+            for block in blocks:
+                q, k, v = (heads(block[name](x)) for name in "qkv")
+                mixed = torch.softmax(q @ k.transpose(-1, -2), -1) @ v
+                x = x + block["o"](mixed.transpose(1, 2).reshape(batch, length, 64))
+                x = x + block["down"](torch.nn.functional.silu(block["gate"](x)) * block["up"](x))
+            head(x).sum().backward()
+    expected = flops_per_token(shape, "matmul", seq_len=length, attention="full") * batch * length
+    assert counter.get_total_flops() == expected
