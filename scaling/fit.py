@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scaling.arguments import as_table, check_options, residual_scale, row_weights
+from scaling.arguments import (
+    as_table,
+    check_magnitudes,
+    check_options,
+    held_coefficients,
+    residual_scale,
+    row_weights,
+    weighted_rows,
+)
 from scaling.bootstrap import Draws, bootstrap
 from scaling.diagnose import diagnose
 from scaling.errors import BootstrapWarning, IdentificationWarning
@@ -23,7 +31,7 @@ from scaling.result import ChinchillaFit
 from scaling.runs import RunTable
 from scaling.settings import Settings
 from scaling.solver import solve_global
-from scaling.undetermined import check_design
+from scaling.undetermined import check_design, distinct_runs
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -68,7 +76,8 @@ def fit_chinchilla(
     groups : array_like or str, optional
         Cluster of every row, or ``"model_size"``, or the name of a column.
     weights : array_like, shape (n,), optional
-        Multiply each run's term of the objective; whole numbers are copies of rows.
+        Multiply each run's term of the objective; whole numbers are copies of rows, and rows of
+        weight 0 are left out (the audit lists them).
     sigma : array_like, shape (n,), optional
         Run-to-run standard deviation of each loss, in the unit of the losses: log residuals are scaled
         by sigma0/sigma_i before Huber. The table's own ``sigma`` column is used by default.
@@ -118,20 +127,29 @@ def fit_chinchilla(
     >>> f"{fit.law.E:.6f} {fit.law.alpha:.6f} {fit.law.beta:.6f}"
     '1.800000 0.350000 0.370000'
     """
-    check_options(delta, n_boot, level, interval)
+    check_options(delta, n_boot, seed, level, interval)
+    held = held_coefficients(fixed)
     table = as_table(runs, params, tokens, loss, reading)
-    held = dict(fixed or {})
+    check_magnitudes(table)
+    table, w, groups, sigma = weighted_rows(table, row_weights(table, weights), groups, sigma)
     check_design(table, held, tied=tied, needed=MIN_RUNS, n_boot=n_boot, seed=seed)
-    if len(table) < MIN_RUNS_FOR_INTERVALS and n_boot:
+    n_runs = distinct_runs(table)
+    if n_runs < MIN_RUNS_FOR_INTERVALS and n_boot:
         warnings.warn(
-            f"{len(table)} runs are too few for intervals ({MIN_RUNS_FOR_INTERVALS} are needed): the law is "
+            f"{n_runs} runs are too few for intervals ({MIN_RUNS_FOR_INTERVALS} are needed): the law is "
             "fitted without",
             BootstrapWarning,
             stacklevel=2,
         )
         n_boot = 0
+    elif 0 < n_boot * (1 - level) < 2:
+        warnings.warn(
+            f"{n_boot} replicates cannot place the ends of a {100 * level:g}% interval: "
+            f"n_boot={int(np.ceil(2 / (1 - level)))} or more can",
+            BootstrapWarning,
+            stacklevel=2,
+        )
     log_loss = np.log(table.loss)
-    w = row_weights(table, weights)
     scale = residual_scale(table, sigma)
     attached = attach(table.params, table.tokens, log_loss, held, tied)
     # Weights of mean one inside: the objective's scale is the user's own affair.

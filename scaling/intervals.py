@@ -19,10 +19,14 @@ _NORMAL = NormalDist()
 
 def check_level(level: float) -> float:
     """Return `level` if it is a coverage strictly between 0 and 1, else raise `DataError`."""
-    if not (isinstance(level, int | float) and 0 < level < 1):
-        hint = f"; {level}% is level={level / 100:g}" if 1 < float(level) < 100 else ""
-        raise DataError(f"level must lie between 0 and 1, got {level}{hint}", column="level")
-    return float(level)
+    try:
+        number = float(level)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 < number < 1:
+        hint = f"; {number:g}% is level={number / 100:g}" if 1 < number < 100 else ""
+        raise DataError(f"level must be a number between 0 and 1, got {level!r}{hint}", column="level")
+    return number
 
 
 def check_method(method: str) -> None:

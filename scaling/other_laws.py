@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from scaling.arguments import check_magnitudes, check_options, held_coefficients, positive_count
 from scaling.bootstrap import bootstrap
 from scaling.errors import DataError, TooFewRunsError
 from scaling.estimate import Estimate
@@ -72,12 +73,13 @@ class LawFit:
         unit = self.runs.loss_unit if name == "E" else ""
         return self._estimate(getattr(self.draws, name), getattr(self.law, name), name, unit, level)
 
-    def predict(self, *at: float, level: float | None = None) -> Estimate:
+    def predict(self, *at: float | str, level: float | None = None) -> Estimate:
         """Return the law's loss at one point (in the order of `variables`) with its interval."""
         if len(at) != len(self.variables):
             raise DataError(f"this law takes {', '.join(self.variables)}")
+        x = [positive_count(name, value) for name, value in zip(self.variables, at, strict=True)]
         return self._estimate(
-            self.draws.loss(*at), self.law.loss(*at), "loss of the law", self.runs.loss_unit, level
+            self.draws.loss(*x), self.law.loss(*x), "loss of the law", self.runs.loss_unit, level
         )
 
     def summary(self) -> str:
@@ -95,7 +97,7 @@ class LawFit:
     def _estimate(self, draws: Any, value: float, name: str, unit: str, level: float | None) -> Estimate:
         chosen = self.level if level is None else check_level(level)
         scale = name in ("A", "Nc", "Dc")
-        return estimate(
+        out = estimate(
             np.asarray(draws),
             value,
             chosen,
@@ -105,6 +107,8 @@ class LawFit:
             name=name,
             unit=unit,
         )
+        # No loss and no coefficient is negative: an interval stretched past zero ends there.
+        return replace(out, low=max(out.low, 0.0)) if np.size(draws) else out
 
 
 def fit_power_law(
@@ -138,10 +142,12 @@ def fit_power_law(
     TooFewRunsError
         Fewer runs than coefficients plus one, or fewer than 3 distinct x.
     """
+    _check_table(runs)
     x = {"flops": runs.compute, "params": runs.params, "tokens": runs.tokens}.get(variable)
     if x is None:
         raise DataError(f"variable {variable!r} is none of flops, params, tokens", column="variable")
-    needed = 4 - len(fixed or {})
+    held = held_coefficients(fixed)
+    needed = 4 - len(held)
     n_levels = int(levels(x, LEVEL).max()) + 1
     if len(runs) < needed or n_levels < needed - 1:
         raise TooFewRunsError(
@@ -151,10 +157,10 @@ def fit_power_law(
             needed=needed,
             quantities=("E", "A", "alpha"),
         )
-    attached = attach_power(x, np.log(runs.loss), fixed)
+    attached = attach_power(x, np.log(runs.loss), held)
     need = (levels(x, LEVEL),), (needed - 1,)
     options = (delta, resample, groups, n_boot, seed, level, interval)
-    return _fit(runs, attached, (variable,), dict(fixed or {}), need, options)
+    return _fit(runs, attached, (variable,), held, need, options)
 
 
 def fit_kaplan(
@@ -175,6 +181,7 @@ def fit_kaplan(
     TooFewRunsError
         Fewer than 6 runs, or fewer than 2 distinct sizes or token counts.
     """
+    _check_table(runs)
     sizes, counts = levels(runs.params, LEVEL), levels(runs.tokens, LEVEL)
     if len(runs) < 6 or min(sizes.max(), counts.max()) < 1:
         raise TooFewRunsError(
@@ -189,6 +196,15 @@ def fit_kaplan(
     return _fit(runs, attach_kaplan(runs.params, runs.tokens), ("params", "tokens"), {}, need, options)
 
 
+def _check_table(runs: RunTable) -> None:
+    if not isinstance(runs, RunTable):
+        raise DataError(
+            f"runs must be a RunTable, got {type(runs).__name__}: read it with load_runs or RunTable.from_arrays",
+            column="runs",
+        )
+    check_magnitudes(runs)
+
+
 def _fit(
     runs: RunTable,
     attached: Any,
@@ -198,7 +214,7 @@ def _fit(
     options: tuple[Any, ...],
 ) -> LawFit:
     delta, resample, groups, n_boot, seed, level, interval = options
-    check_level(level)
+    check_options(delta, n_boot, seed, level, interval)
     one = np.ones(len(runs))
     problem = Objective(attached.form, np.log(runs.loss), one, one, delta)
     best, lowest, certificate = solve_global(problem)

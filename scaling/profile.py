@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scaling.arguments import check_whole
 from scaling.errors import DataError
 from scaling.intervals import check_level
 from scaling.laws.base import Array, Index
@@ -99,6 +100,7 @@ def profile(
         raise DataError(f"{name} is held at {fit.settings.fixed[name]} in this fit", column=name)
     if np.asarray(fit.draws.E).size == 0:
         raise DataError("this fit has no bootstrap draws: fit with n_boot=1000", column="n_boot")
+    check_whole("n_boot", n_boot, least=1)
     chosen = fit.settings.level if level is None else check_level(level)
     centre = float(getattr(fit.law, name))
     grid = _grid(fit, name) if values is None else np.sort(np.asarray(values, dtype=float))

@@ -72,8 +72,9 @@ def published(name: str) -> PublishedFit:
     """
     rows = {row["name"]: row for row in _rows()}
     if name not in rows:
-        near = get_close_matches(name, rows, n=3, cutoff=0.3)
-        raise DataError(f"no published fit {name!r}; nearest: {', '.join(near) or 'none'}", column="name")
+        near = get_close_matches(str(name), rows, n=3, cutoff=0.3)
+        hint = f"nearest: {', '.join(near)}" if near else "scaling.published.names() lists them"
+        raise DataError(f"no published fit {name!r}; {hint}", column="name")
     row = rows[name]
     law = _law(row)
     if isinstance(law, ChinchillaLaw) and law.two_digit_exponents:

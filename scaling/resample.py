@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scaling.errors import DataError
-from scaling.laws.base import Array, Index
+from scaling.laws.base import Array, Index, Mask
 
 Resample = Literal["auto", "pairs", "cluster", "wild"]
 
@@ -72,6 +72,20 @@ def labels(keys: ArrayLike) -> Index:
     return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.int64)
 
 
+def _missing(keys: ArrayLike) -> Mask:
+    """Tell which labels are missing: None or nan."""
+    return np.array([value is None or value != value for value in np.asarray(keys).tolist()], dtype=bool)
+
+
+def _labels_or_alone(keys: ArrayLike) -> Index:
+    """Return labels numbered from 0; a row without one belongs with no other row."""
+    out, missing = labels(keys), _missing(keys)
+    if missing.any():
+        out[missing] = int(out.max()) + 1 + np.arange(int(missing.sum()))
+        out = np.asarray(np.unique(out, return_inverse=True)[1], dtype=np.int64)
+    return out
+
+
 def model_sizes(params: Array) -> Index:
     """Return model sizes numbered from 0: a new one begins where sorted ln N jumps by more than 1%."""
     return levels(params, LEVEL)
@@ -95,7 +109,8 @@ def plan(runs: Any, resample: Resample, groups: ArrayLike | str | None) -> Plan:
     runs : RunTable
         The runs; ``trunk_id`` and ``run_id`` are looked at.
     resample : {"auto", "pairs", "cluster", "wild"}
-        ``"auto"`` clusters when a key is given or repeats, and draws rows otherwise.
+        ``"auto"`` clusters when a key is given or repeats, and draws rows otherwise. A row without a
+        ``trunk_id`` or ``run_id`` stands alone.
     groups : array, str or None
         Cluster of every row; ``"model_size"``, ``"trunk_id"`` or ``"run_id"`` name one.
 
@@ -147,18 +162,26 @@ def _clusters(runs: Any, groups: ArrayLike | str | None) -> tuple[Index | None, 
                 "'trunk_id', a column's name or an array with one value per row",
                 column=groups,
             )
-        return labels(column), groups
+        return _labels_or_alone(column), groups
     if groups is not None:
         values = np.asarray(groups)
         if values.shape != (len(runs),):
             raise DataError(
                 f"groups has shape {values.shape}, the table has {len(runs)} rows", column="groups"
             )
+        missing = np.flatnonzero(_missing(values))
+        if missing.size:
+            raise DataError(
+                f"groups has no value at positions {missing[:10].tolist()}: give every row a group (its own if it "
+                "belongs with no other)",
+                column="groups",
+                rows=runs.row[missing].tolist(),
+            )
         return labels(values), "groups"
     for name in ("trunk_id", "run_id"):
         column = getattr(runs, name)
         if column is not None:
-            found = labels(column)
+            found = _labels_or_alone(column)
             # An identifier that never repeats says that rows are independent.
             if found.max() + 1 < len(runs):
                 return found, name

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scaling.arguments import check_whole, positive_count
 from scaling.errors import DataError
 from scaling.estimate import Estimate
 from scaling.intervals import estimate
@@ -42,7 +43,7 @@ class ParamsSensitivity:
 
 
 def perturb_params(
-    fit: ChinchillaFit, spread: float = 0.15, *, params: float = 1e9, n: int = 200, seed: int = 0
+    fit: ChinchillaFit, spread: float = 0.15, *, params: float | str = 1e9, n: int = 200, seed: int = 0
 ) -> ParamsSensitivity:
     """Refit with every model size multiplied by a random factor.
 
@@ -56,7 +57,7 @@ def perturb_params(
         The fit to perturb.
     spread : float
         Half-width of the factors, between 0 and 1.
-    params : float
+    params : float or str
         Size at which D* is followed.
     n, seed : int
         Number of refits and seed.
@@ -68,6 +69,9 @@ def perturb_params(
     """
     if not 0 < spread < 1:
         raise DataError(f"spread must lie between 0 and 1, got {spread}", column="spread")
+    check_whole("n", n, least=1)
+    check_whole("seed", seed)
+    size = positive_count("params", params)
     rng = np.random.default_rng(seed)
     sizes = model_sizes(fit.runs.params)
     log_loss = np.log(fit.runs.loss)
@@ -75,14 +79,14 @@ def perturb_params(
     for _ in range(n):
         factor = rng.uniform(1 - spread, 1 + spread, size=int(sizes.max()) + 1)
         laws.append(_refit(fit, fit.runs.params * factor[sizes], log_loss))
-    alpha, beta, tokens = np.array([(law.alpha, law.beta, law.tokens_at(params)) for law in laws]).T
+    alpha, beta, tokens = np.array([(law.alpha, law.beta, law.tokens_at(size)) for law in laws]).T
     level = fit.settings.level
     return ParamsSensitivity(
         spread,
         estimate(alpha, fit.law.alpha, level, name="alpha"),
         estimate(beta, fit.law.beta, level, name="beta"),
-        estimate(tokens, fit.law.tokens_at(params), level, name=f"D*({params:.4g})", unit="tokens"),
-        params,
+        estimate(tokens, fit.law.tokens_at(size), level, name=f"D*({size:.4g})", unit="tokens"),
+        size,
     )
 
 

@@ -81,8 +81,6 @@ def fit_from_json(text: str) -> ChinchillaFit:
     DataError
         The text is no saved fit, or one of another format.
     """
-    from scaling.result import ChinchillaFit
-
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
@@ -90,6 +88,19 @@ def fit_from_json(text: str) -> ChinchillaFit:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         seen = data.get("format") if isinstance(data, dict) else type(data).__name__
         raise DataError(f"not a saved fit of this version: format {seen!r}, expected {FORMAT!r}")
+    try:
+        return _fit_from_dict(data)
+    except DataError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(
+            f"not a saved fit: a part of it is missing or damaged ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _fit_from_dict(data: dict[str, Any]) -> ChinchillaFit:
+    from scaling.result import ChinchillaFit
+
     certificate = dict(data["certificate"])
     if certificate["second_basin"] is not None:
         certificate["second_basin"] = tuple(certificate["second_basin"])

@@ -32,11 +32,12 @@ def check_design(
         Too few distinct sizes or token counts, or D proportional to N; `partial` holds the law in one
         variable that is determined.
     """
-    n = len(runs)
+    n = distinct_runs(runs)
     if n < needed:
+        copies = f" ({len(runs)} rows, the others exact copies)" if n < len(runs) else ""
         raise TooFewRunsError(
-            f"{n} usable runs: the law has 5 coefficients, so {needed} runs are needed to fit it and 8 to put "
-            "intervals on it",
+            f"{n} usable runs{copies}: the law has 5 coefficients, so {needed} runs are needed to fit it and 8 to "
+            "put intervals on it",
             n_runs=n,
             needed=needed,
             quantities=("E", "A", "B", "alpha", "beta"),
@@ -54,8 +55,8 @@ def check_design(
     if ratio.max() / ratio.min() < _RAY and not fixed:
         partial = _partial(runs, "flops", n_boot, seed)
         raise NotIdentifiedError(
-            f"All {n} runs have D = {np.median(ratio):.3g} N: parameters and tokens moved together, so A/N^alpha "
-            "and B/D^beta cannot be told apart (alpha, beta, A, B and with them D*(N) are not identified). "
+            f"All {len(runs)} runs have D = {np.median(ratio):.3g} N: parameters and tokens moved together, so "
+            "A/N^alpha and B/D^beta cannot be told apart (alpha, beta, A, B and with them D*(N) are not identified). "
             f"{_said(partial, 'Along this line')}To identify the law, repeat some sizes at a quarter of and at "
             "four times their tokens.",
             quantities=("A", "B", "alpha", "beta", "tokens_at", "params_at", "optimal"),
@@ -65,6 +66,11 @@ def check_design(
         )
 
 
+def distinct_runs(runs: RunTable) -> int:
+    """Return how many runs there are, exact copies of (params, tokens, loss) counted once."""
+    return len(np.unique(np.column_stack([runs.params, runs.tokens, runs.loss]), axis=0))
+
+
 def _refuse_levels(
     runs: RunTable, sizes: int, counts: int, free: tuple[int, int], n_boot: int, seed: int
 ) -> None:
@@ -72,7 +78,7 @@ def _refuse_levels(
     tokens_short = counts < free[1]
     variable: Variable = "params" if tokens_short and sizes >= _NEEDED_LEVELS else "tokens"
     both = tokens_short and sizes < free[0]
-    partial = None if both else _partial(runs, variable, n_boot, seed)
+    partial = None if both else _partial(_one_level(runs, variable), variable, n_boot, seed)
     what, have, symbol, exponent = (
         ("token counts", counts, "D", "beta") if tokens_short else ("sizes", sizes, "N", "alpha")
     )
@@ -93,15 +99,25 @@ def _refuse_levels(
         if have == 1
         else f"add a third value of {symbol}, a factor 4 or more away"
     )
-    told = "" if partial is None else f" What they do identify is {known}. {_said(partial, 'Fitted')}"
+    how = "Fitted"
+    if partial is not None and have > 1:
+        kept = partial.runs.tokens if tokens_short else partial.runs.params
+        how = f"Fitted to the {len(partial.runs)} runs at {symbol} = {format_count(float(np.median(kept)))}"
+    told = "" if partial is None else f"What they do identify is {known}. {_said(partial, how)}"
     raise NotIdentifiedError(
         f"{exponent}, {letter} and E are not identified, nor D*(N), which needs them: {seen}, and "
-        f"{free[1] if tokens_short else free[0]} distinct {what} are needed.{told}To identify the law, {remedy}.",
+        f"{free[1] if tokens_short else free[0]} distinct {what} are needed. {told}To identify the law, {remedy}.",
         quantities=(*open_, "tokens_at", "params_at", "optimal"),
         condition_number=float("inf"),
         remedy=remedy,
         partial=partial,
     )
+
+
+def _one_level(runs: RunTable, variable: Variable) -> RunTable:
+    """Return the runs at the commonest value of the other variable: only there its term is constant."""
+    groups = levels(runs.tokens if variable == "params" else runs.params, LEVEL)
+    return runs.select(groups == int(np.argmax(np.bincount(groups))))
 
 
 def _partial(runs: RunTable, variable: Variable, n_boot: int, seed: int) -> LawFit | None:
