@@ -78,6 +78,8 @@ class Diagnostics:
 
 def extrapolation(runs: RunTable, flops: float) -> float:
     """Return how many decades `flops` lies beyond the compute of the runs; 0 inside their range."""
+    if not 0 < flops < np.inf:  # an optimum that ran off to nothing or to infinity
+        return float("inf")
     c = FLOPS_PER_PARAM_TOKEN * runs.params * runs.tokens
     return float(max(0.0, np.log10(flops / c.max()), np.log10(c.min() / flops)))
 
