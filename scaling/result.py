@@ -220,9 +220,8 @@ class ChinchillaFit:
     def regime(self, params: float | str, tokens: float | str, *, level: float | None = None) -> Regime:
         """Say whether a run of `tokens` is over- or under-trained for its size, and at what loss."""
         n, d = positive_count("params", params), positive_count("tokens", tokens)
-        factor = self._estimate(
-            d / np.asarray(self.draws.tokens_at(n)), d / self.law.tokens_at(n), "D/D*(N)", "", level
-        )
+        ahead, draws_ahead = (np.log(d) - law.log_tokens_at(n) for law in (self.law, self.draws))
+        factor = self._estimate(np.exp(draws_ahead), float(np.exp(ahead)), "D/D*(N)", "", level)
         self._guard(factor, FLOPS_PER_PARAM_TOKEN * n * d, "raise")
         c, unit = FLOPS_PER_PARAM_TOKEN * n * d, self.runs.loss_unit
         here, draws_here = self.law.loss(n, d), self.draws.loss(n, d)
