@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from economics.energy_use import Energy as Energy, energy as energy, energy_factors as energy_factors
     from economics.errors import (
         AmbiguousGPU as AmbiguousGPU,
         DtypeError as DtypeError,
@@ -20,7 +21,17 @@ if TYPE_CHECKING:
         StalePriceWarning as StalePriceWarning,
         UnknownGPU as UnknownGPU,
     )
+    from economics.grid import (
+        UnknownRegion as UnknownRegion,
+        grid_intensity as grid_intensity,
+        regions as regions,
+    )
     from economics.hardware import GPU as GPU, gpu as gpu, gpus as gpus
+    from economics.memory import (
+        MemoryFit as MemoryFit,
+        kv_cache_bytes as kv_cache_bytes,
+        memory_fit as memory_fit,
+    )
     from economics.price_book import PriceBook as PriceBook
     from economics.price_gpuhunt import refresh_prices as refresh_prices
     from economics.price_import import ImportReport as ImportReport
@@ -32,12 +43,14 @@ if TYPE_CHECKING:
 
 #: Public name -> module that defines it.
 _EXPORTS = {
-    "GPU": "economics.hardware",
     "AmbiguousGPU": "economics.errors",
     "DtypeError": "economics.errors",
     "EconomicsError": "economics.errors",
     "EconomicsWarning": "economics.errors",
+    "Energy": "economics.energy_use",
+    "GPU": "economics.hardware",
     "ImportReport": "economics.price_import",
+    "MemoryFit": "economics.memory",
     "MissingExtraError": "economics.errors",
     "PriceBook": "economics.price_book",
     "PriceError": "economics.errors",
@@ -45,13 +58,20 @@ _EXPORTS = {
     "PriceRow": "economics.price_rows",
     "StalePriceWarning": "economics.errors",
     "UnknownGPU": "economics.errors",
+    "UnknownRegion": "economics.grid",
     "add_price": "economics.price_user",
+    "energy": "economics.energy_use",
+    "energy_factors": "economics.energy_use",
     "fixed_price": "economics.price_search",
     "gpu": "economics.hardware",
     "gpus": "economics.hardware",
+    "grid_intensity": "economics.grid",
     "import_skypilot": "economics.price_skypilot",
+    "kv_cache_bytes": "economics.memory",
+    "memory_fit": "economics.memory",
     "prices": "economics.price_search",
     "refresh_prices": "economics.price_gpuhunt",
+    "regions": "economics.grid",
 }
 
 __all__ = sorted(_EXPORTS)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import scaling.profile as profile
     import scaling.published as published
     import scaling.sensitivity as sensitivity
+    from scaling.architecture import Arch as Arch
     from scaling.audit import Audit as Audit
     from scaling.errors import (
         BootstrapWarning as BootstrapWarning,
@@ -35,16 +36,28 @@ if TYPE_CHECKING:
     from scaling.estimate import Estimate as Estimate
     from scaling.findings import Finding as Finding
     from scaling.fit import fit_chinchilla as fit_chinchilla
+    from scaling.flops import (
+        flops_per_token as flops_per_token,
+        hardware_flops_per_token as hardware_flops_per_token,
+        training_flops as training_flops,
+    )
     from scaling.isoflop import fit_isoflop as fit_isoflop
     from scaling.laws.chinchilla import ChinchillaLaw as ChinchillaLaw
     from scaling.other_laws import fit_kaplan as fit_kaplan, fit_power_law as fit_power_law
+    from scaling.published_archs import (
+        UnknownArchError as UnknownArchError,
+        arch as arch,
+        arch_names as arch_names,
+    )
     from scaling.result import ChinchillaFit as ChinchillaFit
+    from scaling.shapes import ShapeError as ShapeError, solve_shape as solve_shape
     from scaling.table import RunTable as RunTable, load_runs as load_runs
 
     __version__: str
 
 #: Public name -> module that defines it. A name equal to the last part of its module is that module.
 _EXPORTS = {
+    "Arch": "scaling.architecture",
     "Audit": "scaling.audit",
     "BootstrapWarning": "scaling.errors",
     "ChinchillaFit": "scaling.result",
@@ -59,19 +72,27 @@ _EXPORTS = {
     "RunTable": "scaling.table",
     "ScalingError": "scaling.errors",
     "ScalingWarning": "scaling.errors",
+    "ShapeError": "scaling.shapes",
     "TooFewRunsError": "scaling.errors",
     "UnitError": "scaling.errors",
+    "UnknownArchError": "scaling.published_archs",
+    "arch": "scaling.published_archs",
+    "arch_names": "scaling.published_archs",
     "datasets": "scaling.datasets",
     "design": "scaling.design",
     "fit_chinchilla": "scaling.fit",
     "fit_isoflop": "scaling.isoflop",
     "fit_kaplan": "scaling.other_laws",
     "fit_power_law": "scaling.other_laws",
+    "flops_per_token": "scaling.flops",
+    "hardware_flops_per_token": "scaling.flops",
     "isoflop": "scaling.isoflop",
     "load_runs": "scaling.table",
     "profile": "scaling.profile",
     "published": "scaling.published",
     "sensitivity": "scaling.sensitivity",
+    "solve_shape": "scaling.shapes",
+    "training_flops": "scaling.flops",
 }
 
 __all__ = sorted((*_EXPORTS, "__version__"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from economics.energy import energy, energy_factors
+from economics.energy_use import energy, energy_factors
 from economics.errors import UnknownGPU
 from economics.gpu_names import read_table
 from economics.grid import UnknownRegion, grid_intensity, regions
