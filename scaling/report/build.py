@@ -9,8 +9,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import scaling.report.answer as answer
+import scaling.report.outlook as outlook
+import scaling.report.tables as tables
+import scaling.report.words as words
 from scaling.errors import NotIdentifiedError, ScalingError
-from scaling.report import answer, outlook, tables, words
 from scaling.report.phrases import count, percent, plural
 from scaling.summary import HEADLINE_PARAMS
 

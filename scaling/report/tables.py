@@ -34,11 +34,11 @@ _SHOWN_ROWS = 5
 
 @dataclass(frozen=True)
 class Table:
-    """A table: a head and rows of equal length; the first `n_text` columns are text, the others numbers."""
+    """A table: a head and rows of equal length; columns are numbers, but those in `text` (from 0)."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    n_text: int = 1
+    text: tuple[int, ...] = (0,)
 
 
 def coefficients(fit: ChinchillaFit) -> Table:
@@ -49,8 +49,8 @@ def coefficients(fit: ChinchillaFit) -> Table:
         e = fit.ci(name)
         held = name in fit.settings.fixed
         interval = "held" if held else ends(e, 5)
-        rows.append((_SYMBOL.get(name, name), meaning, value(e, 6), interval))
-    return Table(("", "what it is", "value", f"{level} interval"), tuple(rows), 2)
+        rows.append((_SYMBOL.get(name, name), value(e, 6), interval, meaning))
+    return Table(("", "value", f"{level} interval", "what it is"), tuple(rows), (0, 3))
 
 
 def trade_offs(fit: ChinchillaFit) -> list[str]:
@@ -86,7 +86,7 @@ def sensitivity(fit: ChinchillaFit) -> tuple[Table, Table] | None:
                 _signed(math.expm1(change)),
             )
         )
-    single = Table(("row", "run", "N", "D", "loss", "off the law", f"{at} without it"), tuple(rows), 2)
+    single = Table(("row", "run", "N", "D", "loss", "off the law", f"{at} without it"), tuple(rows), (0, 1))
     base = fit.law
     trimmed = [("all runs", base, 0)]
     trimmed.append(("without the highest losses", found.without_highest_losses, len(found.highest_loss_rows)))
@@ -188,7 +188,7 @@ def _round(low: float, high: float) -> list[float]:
 def columns(audit: Any) -> Table:
     """Return what each quantity was read from."""
     rows = tuple((name, seen, done) for name, (seen, done) in audit.columns.items())
-    return Table(("quantity", "column", "what was done"), rows, 3)
+    return Table(("quantity", "column", "what was done"), rows, (0, 1, 2))
 
 
 def _signed(share: float) -> str:

@@ -175,10 +175,10 @@ def _middle(fit: ChinchillaFit) -> list[Statement]:
         return []
     if math.isnan(tokens.low):
         return []
+    spread = tokens.high / tokens.low
+    rough = "Roughly, the" if spread > _ROUGH or fit.verdict == "not identified" else "The"
     text = f"For {count(middle)} parameters {value(tokens)} tokens, {percent(tokens.level, 3)} {ends(tokens)}"
-    return [
-        Statement("The optimum in the middle of the runs", f"{text}, {factor(tokens.high / tokens.low)}.")
-    ]
+    return [Statement(f"{rough} optimum in the middle of the runs", f"{text}, {factor(spread)}.")]
 
 
 def cannot_tell(fit: ChinchillaFit, head: Answer) -> list[Statement]:
@@ -256,9 +256,8 @@ def _recipe(fit: ChinchillaFit, finding: Finding) -> Statement:
     counts = Counter(fit.runs.covariates[name].tolist())
     if len(counts) <= _FEW_VALUES:
         listed = " or ".join(f"{name} = {v:g} ({n} runs)" for v, n in sorted(counts.items()))
-        text = (
-            f"Keep {name} the same in all runs, or fit one of them: {listed}, with --where '{name} == ...'."
-        )
+        one = f"--where '{name} == {min(counts):g}'"
+        text = f"Keep {name} the same in all runs, or fit one of them ({one}): {listed}."
     else:
         text = f"Tune {name} the same way at every size ({len(counts)} values here), and keep the best run of each."
     return Statement(f"One recipe: {name}", text)
