@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from scaling.errors import DataError
-from scaling.storage import write_atomically
 
 
 def writable(path: Path) -> Path:
@@ -21,6 +20,8 @@ def writable(path: Path) -> Path:
         raise DataError(f"{path} is a folder: name a file in it", source=str(path))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise DataError(f"cannot write {path}: a folder in its path is a file", source=str(path)) from error
     except OSError as error:
         raise _unwritable(path, error) from error
     if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -36,6 +37,8 @@ def write(path: Path, text: str) -> None:
     DataError
         It cannot be written: no permission, disk full.
     """
+    from scaling.storage import write_atomically
+
     writable(path)
     try:
         write_atomically(path, text)

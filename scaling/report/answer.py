@@ -88,7 +88,8 @@ def answer(fit: ChinchillaFit, params: float) -> Answer:
 def refused(error: NotIdentifiedError, runs: RunTable, params: float) -> Answer:
     """Give the answer for a table to which no law could be fitted."""
     low, high = float(runs.compute.min()), float(runs.compute.max())
-    sentences = (str(error), f"The runs span {flops_text(low)} to {flops_text(high)} FLOP.")
+    said = str(error).replace(" (in .partial, with intervals)", "")
+    sentences = (said, f"The runs span {flops_text(low)} to {flops_text(high)} FLOP.")
     return Answer(
         params,
         None,

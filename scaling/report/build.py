@@ -128,7 +128,7 @@ def build_report(
         if runs is None:
             raise ValueError("a refusal needs the runs it is about: give runs=")
         head = answer.refused(fit, runs, params)
-        context: dict[str, Any] = {"partial": _partial(fit)}
+        context: dict[str, Any] = {"partial": _partial(fit), "remedy": fit.remedy or ""}
         law = None
     else:
         runs, law = fit.runs, fit
@@ -170,7 +170,7 @@ def _fitted(fit: ChinchillaFit, head: answer.Answer) -> dict[str, Any]:
 
 
 def _partial(error: NotIdentifiedError) -> tables.Table | None:
-    """Return the law in one variable that an unidentified table does determine."""
+    """Return the law in one variable x that an unidentified table does determine."""
     partial = error.partial
     if not hasattr(partial, "ci"):
         return None
@@ -178,7 +178,8 @@ def _partial(error: NotIdentifiedError) -> tables.Table | None:
 
     estimates = [(name, partial.ci(name)) for name in partial.law.COEFFICIENTS]
     rows = tuple((name, value(e, 5), ends(e, 4)) for name, e in estimates)
-    return tables.Table(("", "value", f"{percent(partial.level, 3)} interval"), rows)
+    x = {"params": "N", "tokens": "D", "flops": "C"}[partial.variables[0]]
+    return tables.Table((f"E + A/{x}^alpha", "value", f"{percent(partial.level, 3)} interval"), rows)
 
 
 def _how(fit: ChinchillaFit) -> str:

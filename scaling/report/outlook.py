@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scaling.errors import NotIdentifiedError, ScalingError
-from scaling.report.phrases import count, ends, flops_text, number, percent, plural, value
+from scaling.report.phrases import count, ends, flops_text, percent, plural, value, with_interval
 from scaling.report.tables import Table
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ def _isoflop_words(found: IsoflopFit, fit: ChinchillaFit | None) -> list[str]:
     out = [
         f"{len(found.used)} of {plural(len(found.budgets), 'group')} of runs with equal compute pass the checks "
         f"({kept} of {len(found.runs)} runs). Through their minima the best size grows as compute to the power "
-        f"{number(a.value, 3)} ({percent(a.level, 3)}: {ends(a, 3)})."
+        f"{with_interval(a)}."
     ]
     if fit is not None:
         b = fit.ci("params_exponent")
         apart = b.low > a.high or b.high < a.low
         agree = "The two disagree: trust neither far out" if apart else "The two agree within their intervals"
-        out.append(f"The law fitted to all runs says {number(b.value, 3)} ({ends(b, 3)}). {agree}.")
+        out.append(f"The law fitted to all runs says {with_interval(b)}. {agree}.")
     reasons = Counter(b.dropped.code for b in found.dropped if b.dropped is not None)
     if reasons:
         listed = ", ".join(f"{n} {code.replace('_', ' ')}" for code, n in reasons.most_common())

@@ -8,7 +8,18 @@ from scaling.estimate import COUNT_UNITS, Estimate
 from scaling.isoflop.budgets import flops_text
 from scaling.units import format_count
 
-__all__ = ["count", "decades", "ends", "factor", "flops_text", "number", "percent", "plural", "value"]
+__all__ = [
+    "count",
+    "decades",
+    "ends",
+    "factor",
+    "flops_text",
+    "number",
+    "percent",
+    "plural",
+    "value",
+    "with_interval",
+]
 
 
 def count(x: float, digits: int = 3) -> str:
@@ -34,6 +45,12 @@ def ends(e: Estimate, digits: int = 4, joint: str = " to ") -> str:
     if math.isnan(e.low) or math.isnan(e.high):
         return "–"
     return f"{_written(e, e.low, digits)}{joint}{_written(e, e.high, digits)}"
+
+
+def with_interval(e: Estimate, digits: int = 3) -> str:
+    """Write an estimate in a sentence: "0.499 (95%: 0.459 to 0.535)"."""
+    interval = ends(e, digits)
+    return value(e, digits) if interval == "–" else f"{value(e, digits)} ({percent(e.level, 3)}: {interval})"
 
 
 def _written(e: Estimate, x: float, digits: int) -> str:

@@ -15,7 +15,7 @@ from scaling.errors import NotIdentifiedError
 from scaling.findings import Finding
 from scaling.guard import WARN_DECADES
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
-from scaling.report.phrases import count, decades, ends, factor, flops_text, number, percent, value
+from scaling.report.phrases import count, decades, factor, flops_text, number, percent, with_interval
 
 if TYPE_CHECKING:
     from scaling.report.answer import Answer
@@ -42,9 +42,8 @@ def _floor_open(fit: ChinchillaFit, f: Finding) -> str:
         f"in {percent(share)} of the bootstrap refits it is" if fit.law.E > 0 else "the fit itself puts it at"
     )
     return (
-        f"The level that no model can pass, E, is open: {seen} zero, its bound (fitted {value(e, 3)}, "
-        f"{percent(e.level, 3)} {ends(e, 3)}). The exponents take up what it leaves open, so every extrapolation "
-        "fans out."
+        f"The level that no model can pass, E, is open: {seen} zero, its bound; fitted {with_interval(e)}. "
+        "The exponents take up what it leaves open, so every extrapolation fans out."
     )
 
 
@@ -57,6 +56,14 @@ def _grid_edge(fit: ChinchillaFit, f: Finding) -> str:
         f"The optimum is at the edge of the grid or beyond it: for {flops_text(float(f.evidence['flops']))} FLOP, a "
         f"budget these runs spent, the law wants {count(n, 2)} parameters, {side}. Its place rests on the shape of "
         "the formula."
+    )
+
+
+def _loose(fit: ChinchillaFit, f: Finding) -> str:
+    low, high = float(f.evidence["low"]), float(f.evidence["high"])
+    return (
+        f"For {count(float(f.evidence['params']))} parameters, the middle of the runs, the interval of D* already goes "
+        f"from {count(low)} to {count(high)} tokens ({factor(high / low)}). Outside them it can only be looser."
     )
 
 
@@ -74,9 +81,8 @@ def _mixed(fit: ChinchillaFit, f: Finding) -> str:
     middle = number(float(np.median(fit.runs.covariates[name])))
     side = "higher" if gap > 0 else "lower"
     return (
-        f"{name} explains {percent(float(f.evidence['share']))} of what the law leaves over: runs above "
-        f"{name} = {middle} lie {percent(abs(gap))} {side} in loss. Part of what looks like an effect of size or data "
-        "is one of the recipe."
+        f"It explains {percent(float(f.evidence['share']))} of what the law leaves over: runs above {name} = {middle} "
+        f"lie {percent(abs(gap))} {side} in loss. Part of what looks like an effect of size or data is one of the recipe."
     )
 
 
@@ -97,10 +103,11 @@ _MEANING: dict[str, tuple[str, str | Callable[[ChinchillaFit, Finding], str]]] =
         "What a larger model brings and what more data bring cannot be separated well.",
     ),
     "second_basin": ("Two laws fit almost equally well", "The better one wins by too little to be sure."),
-    "wide_optimum": ("The optimum is loose even inside the runs", "Outside them it can only be looser."),
+    "wide_optimum": ("The optimum is loose even inside the runs", _loose),
     "optimum_outside": ("The best size is not among the sizes trained", _grid_edge),
     "failed_replicates": ("Some refits of the bootstrap failed", ""),
     "few_units": ("Few independent runs", ""),
+    "no_draws": ("No intervals", ""),
     "not_converged": ("The search did not finish", "Do not use the numbers on this page."),
     "curvature_in_residuals": ("The runs bend away from the law", _bend),
     "covariate_explains_residuals": ("Several recipes in one table", _mixed),
@@ -134,8 +141,7 @@ def can_tell(fit: ChinchillaFit, head: Answer) -> list[Statement]:
         out.append(
             Statement(
                 "How to split a larger budget",
-                f"The best size grows as compute to the power {value(a, 3)} ({percent(a.level, 3)}: {ends(a, 3)}), "
-                "the best token count as the rest.",
+                f"The best size grows as compute to the power {with_interval(a)}, the best token count as the rest.",
             )
         )
     if d.finding("narrow_tokens_per_param") is None and d.finding("ill_conditioned") is None:
@@ -177,8 +183,10 @@ def _middle(fit: ChinchillaFit) -> list[Statement]:
         return []
     spread = tokens.high / tokens.low
     rough = "Roughly, the" if spread > _ROUGH or fit.verdict == "not identified" else "The"
-    text = f"For {count(middle)} parameters {value(tokens)} tokens, {percent(tokens.level, 3)} {ends(tokens)}"
-    return [Statement(f"{rough} optimum in the middle of the runs", f"{text}, {factor(spread)}.")]
+    text = (
+        f"For {count(middle)} parameters, {with_interval(tokens)} tokens: {factor(spread)} from end to end."
+    )
+    return [Statement(f"{rough} optimum in the middle of the runs", text)]
 
 
 def cannot_tell(fit: ChinchillaFit, head: Answer) -> list[Statement]:
@@ -274,10 +282,19 @@ def _more(fit: ChinchillaFit, finding: Finding) -> Statement:
     return Statement("More independent runs", "Ten or more runs, or trunks, that do not share their luck.")
 
 
+def _bootstrap(fit: ChinchillaFit, finding: Finding) -> Statement:
+    from scaling.fit import MIN_RUNS_FOR_INTERVALS
+
+    few = fit.n_runs < MIN_RUNS_FOR_INTERVALS
+    text = f"They take at least {MIN_RUNS_FOR_INTERVALS} runs." if few else "Fit with n_boot=1000."
+    return Statement("Get intervals", text)
+
+
 _REMEDIES: dict[str, Callable[[ChinchillaFit, Finding], Statement | None]] = {
     "e_at_bound": _floor,
     "optimum_outside": _edge,
     "covariate_explains_residuals": _recipe,
     "narrow_tokens_per_param": _spread,
     "few_units": _more,
+    "no_draws": _bootstrap,
 }
