@@ -23,10 +23,15 @@ def check_options(delta: float, n_boot: int, seed: int, level: float, interval: 
     """Raise `DataError` for a value that makes no sense as an option of a fit."""
     check_level(level)
     check_method(interval)
-    if not _number(delta) > 0:
-        raise DataError(f"delta must be a positive number, got {delta!r}", column="delta")
+    check_delta(delta)
     check_whole("n_boot", n_boot)
     check_whole("seed", seed)
+
+
+def check_delta(delta: float) -> None:
+    """Raise `DataError` unless `delta` is a Huber threshold: positive and finite."""
+    if not _number(delta) > 0:
+        raise DataError(f"delta must be a positive number, got {delta!r}", column="delta")
 
 
 def check_whole(name: str, value: int, least: int = 0) -> None:

@@ -9,23 +9,23 @@ noise, and H the expected curvature.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scaling.arguments import check_delta, check_whole
+from scaling.cells import checked_numbers
 from scaling.errors import DataError
-from scaling.laws.base import Array
+from scaling.jacobian import free_columns, gradient, log_jacobian
+from scaling.laws.base import Array, Index
 from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.resample import labels
+from scaling.runs import RunTable
 from scaling.sandwich import observed, planned, sandwich, scaled_eigen
-from scaling.units import parse_count
-
-Target = str | Callable[[ChinchillaLaw], float]
-
-_STEP = 1e-5
+from scaling.targets import Target, target_function, written
 
 
 @dataclass(frozen=True)
@@ -60,40 +60,6 @@ class Suggestion:
         )
 
 
-def target_function(target: Target) -> Callable[[ChinchillaLaw], float]:
-    """Turn the name of a target into a function of a law.
-
-    Parameters
-    ----------
-    target : str or callable
-        ``"ln_tokens@1B"`` (ln D* at N), ``"ln_params@20B"``, ``"loss@1B,20B"``, a coefficient
-        (``"alpha"``), ``"params_exponent"``, or any function of a `ChinchillaLaw`.
-
-    Raises
-    ------
-    DataError
-        For a name that is none of these.
-    """
-    if callable(target):
-        return target
-    name, _, at = target.partition("@")
-    if not at and name in ("E", "A", "B", "alpha", "beta", "params_exponent", "tokens_exponent"):
-        return lambda law: float(getattr(law, name))
-    if at and name in ("ln_tokens", "ln_params"):
-        where = parse_count(at)
-        if name == "ln_tokens":
-            return lambda law: float(law.log_tokens_at(where))
-        return lambda law: float(law.log_params_at(where))
-    if name == "loss" and at.count(",") == 1:
-        n, d = (parse_count(part) for part in at.split(","))
-        return lambda law: float(law.loss(n, d))
-    raise DataError(
-        f"target {target!r} is not known: ln_tokens@N, ln_params@D, loss@N,D, a coefficient, "
-        "params_exponent or a function of a law",
-        column="target",
-    )
-
-
 def predicted_se(
     runs: Any,
     target: Target,
@@ -103,13 +69,16 @@ def predicted_se(
     rho: float = 0.0,
     groups: ArrayLike | None = None,
     delta: float = 1e-3,
+    fixed: Collection[str] = (),
+    tied: bool = False,
 ) -> float:
     """Predict the standard error of a quantity from a set of runs, made or only planned.
 
     Parameters
     ----------
     runs : ChinchillaFit, RunTable or (params, tokens)
-        A fit brings its law, weights and residuals; a table its losses; a pair of arrays is a plan.
+        A fit brings its law, weights, residuals, clusters and what it held; a table its losses; a pair of
+        arrays is a plan.
     target : str or callable
         See `target_function`.
     law : ChinchillaLaw, optional
@@ -122,11 +91,20 @@ def predicted_se(
         Which runs share noise.
     delta : float
         Huber threshold.
+    fixed : collection of str, optional
+        Coefficients that are to be held, for a table or a plan.
+    tied : bool
+        Whether alpha = beta is to be imposed, for a table or a plan.
 
     Returns
     -------
     float
         Standard error; infinite where the runs leave the quantity open.
+
+    Raises
+    ------
+    DataError
+        For an unknown target, or an argument that does not fit the runs.
 
     Notes
     -----
@@ -134,27 +112,49 @@ def predicted_se(
     planned runs with normal noise of sd sigma, E[psi'] = 2 Phi(delta/sigma) - 1, and psi has
     correlation (2/pi) asin(rho) within a group (the sign correlation of a bivariate normal).
     """
-    params, tokens, law, residuals, weights, scale = _unpack(runs, law)
-    n = len(params)
-    cluster = np.arange(n) if groups is None else labels(groups)
-    if len(cluster) != n:
-        raise DataError(f"groups has {len(cluster)} values for {n} runs", column="groups")
-    jacobian, _ = _log_jacobian(law, params, tokens)
+    function = target_function(target)
+    check_delta(delta)
+    if not 0 <= rho <= 1:
+        raise DataError(f"rho is a correlation between 0 and 1, got {rho}", column="rho")
+    plan = _setting(runs, law, fixed, tied)
+    if groups is not None:
+        plan = replace(plan, cluster=_groups(groups, len(plan.params)))
+    return _predicted(plan, function, sigma, rho, delta)
+
+
+def _predicted(
+    plan: _Setting,
+    function: Callable[[ChinchillaLaw], float],
+    sigma: ArrayLike | None,
+    rho: float,
+    delta: float,
+) -> float:
     if sigma is not None:
-        sd = np.broadcast_to(np.asarray(sigma, dtype=float), (n,))
-        if not np.all(sd > 0):
-            raise DataError("sigma must be positive", column="sigma")
-        curvature, score = planned(sd, rho, cluster, delta)
-    elif residuals is not None:
-        curvature, score = observed(residuals * scale, cluster, delta)
+        curvature, score = planned(_noise(sigma, len(plan.params)), rho, plan.cluster, delta)
+    elif plan.residuals is not None:
+        curvature, score = observed(plan.residuals * plan.scale, plan.cluster, delta)
     else:
         raise DataError("a plan has no residuals: give sigma, the noise of a run's log loss", column="sigma")
-    weight = weights * scale
+    jacobian, weights, scale = plan.jacobian(), plan.weights, plan.scale
     bread = np.einsum("n,ni,nj->ij", weights * scale**2 * curvature, jacobian, jacobian)
-    scored = jacobian * weight[:, None]
-    meat = score(scored)
-    gradient = _gradient(target_function(target), law)
-    return sandwich(bread, meat, gradient)
+    meat = score(jacobian * (weights * scale)[:, None])
+    return sandwich(bread, meat, gradient(function, plan.law) @ plan.free)
+
+
+def _noise(sigma: ArrayLike, n: int) -> Array:
+    try:
+        sd = np.broadcast_to(np.asarray(sigma, dtype=float), (n,))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sigma must be one number, or one per run: {error}", column="sigma") from error
+    if not np.all((sd > 0) & np.isfinite(sd)):
+        raise DataError("sigma must be positive and finite", column="sigma")
+    return sd
+
+
+def _groups(groups: ArrayLike, n: int) -> Index:
+    if np.shape(groups) != (n,):
+        raise DataError(f"groups has shape {np.shape(groups)} for {n} runs", column="groups")
+    return labels(groups)
 
 
 def suggest_runs(
@@ -165,6 +165,8 @@ def suggest_runs(
     n_runs: int = 2,
     sigma: float = 0.01,
     delta: float = 1e-3,
+    fixed: Collection[str] = (),
+    tied: bool = False,
 ) -> Suggestion:
     """Choose runs that would most reduce the standard error of a quantity, one after the other.
 
@@ -173,98 +175,98 @@ def suggest_runs(
 
     Parameters
     ----------
-    runs, target, law, delta
+    runs, target, law, delta, fixed, tied
         As in `predicted_se`.
     n_runs : int
         Runs to add.
     sigma : float
         Noise of log loss assumed for old and new runs alike.
     """
-    params, tokens, law, *_ = _unpack(runs, law)
+    function = target_function(target)
+    check_delta(delta)
+    check_whole("n_runs", n_runs, least=1)
+    base = _setting(runs, law, fixed, tied)
+    params, tokens = base.params, base.tokens
     cap = 4 * float((params * tokens).max())
     sizes = np.geomspace(params.min(), params.max() * 4, 9)
     counts = np.geomspace(tokens.min(), tokens.max() * 4, 9)
-    grid = [(n, d) for n in sizes for d in counts if n * d <= cap]
+    grid = [(float(n), float(d)) for n in sizes for d in counts if n * d <= cap]
 
     def se(extra: Sequence[tuple[float, float]]) -> float:
-        more = np.array(extra).reshape(-1, 2)
-        plan = (np.concatenate([params, more[:, 0]]), np.concatenate([tokens, more[:, 1]]))
-        return predicted_se(plan, target, law=law, sigma=sigma, delta=delta)
+        return _predicted(base.with_runs(extra), function, sigma, 0.0, delta)
 
     chosen: list[tuple[float, float]] = []
-    before = se(chosen)
-    after = before
+    before = after = se(chosen)
     for _ in range(n_runs):
-        # While the target is open no single run may close it: the least-open plan counts, then.
-        scores = [_openness([*chosen, g], params, tokens, law) for g in grid]
         values = [se([*chosen, g]) for g in grid]
-        best = int(np.argmin(values)) if np.isfinite(values).any() else int(np.argmax(scores))
-        chosen.append((float(grid[best][0]), float(grid[best][1])))
+        if np.isfinite(values).any():
+            best = int(np.argmin(values))
+        else:
+            # While the target is open no single run may close it: the least-open plan counts, then.
+            best = int(np.argmax([_openness(base.with_runs([*chosen, g])) for g in grid]))
+        chosen.append(grid[best])
         after = values[best]
-    name = _written(target)
-    return Suggestion(tuple(chosen), before, after, name)
+    return Suggestion(tuple(chosen), before, after, written(target))
 
 
-def _written(target: Target) -> str:
-    """Write a target as a person would."""
-    if not isinstance(target, str):
-        return getattr(target, "__name__", "the target")
-    name, _, at = target.partition("@")
-    return {"ln_tokens": f"ln D*({at})", "ln_params": f"ln N*({at})"}.get(name, target)
+@dataclass(frozen=True)
+class _Setting:
+    """Runs made or planned, and the law whose precision they give."""
+
+    params: Array
+    tokens: Array
+    law: ChinchillaLaw
+    residuals: Array | None
+    weights: Array
+    scale: Array
+    cluster: Index
+    free: Array
+
+    def jacobian(self) -> Array:
+        """Jacobian of log predictions in the free directions, shape (n, k)."""
+        x, y = np.log(self.params), np.log(self.tokens)
+        return log_jacobian(self.law, x, y, self.params, self.tokens) @ self.free
+
+    def with_runs(self, extra: Sequence[tuple[float, float]]) -> _Setting:
+        """Return the plan of these runs and more."""
+        more = np.array(extra).reshape(-1, 2)
+        params, tokens = np.append(self.params, more[:, 0]), np.append(self.tokens, more[:, 1])
+        one = np.ones(len(params))
+        return _Setting(params, tokens, self.law, None, one, one, np.arange(len(params)), self.free)
 
 
-def _unpack(
-    runs: Any, law: ChinchillaLaw | None
-) -> tuple[Array, Array, ChinchillaLaw, Array | None, Array, Array]:
-    """Return params, tokens, law, log residuals (or None), weights and scale of whatever was given."""
-    if isinstance(runs, tuple):
-        params, tokens = (np.asarray(a, dtype=float) for a in runs)
+def _setting(runs: Any, law: ChinchillaLaw | None, fixed: Collection[str], tied: bool) -> _Setting:
+    """Read whatever was given."""
+    if hasattr(runs, "draws"):
+        free = free_columns(runs.settings.fixed, runs.settings.tied)
+        used, table, weights, scale = law or runs.law, runs.runs, runs.weights, runs.scale
+        cluster = runs.cluster
+    elif isinstance(runs, tuple | list) and len(runs) == 2:
         if law is None:
             raise DataError("a plan has no law of its own: give law=", column="law")
+        params, tokens = checked_numbers("params", runs[0]), checked_numbers("tokens", runs[1])
+        if len(params) != len(tokens) or not len(params):
+            raise DataError(f"a plan has {len(params)} params and {len(tokens)} tokens", column="runs")
         one = np.ones(len(params))
-        return params, tokens, law, None, one, one
-    if hasattr(runs, "draws"):
-        used = law or runs.law
-        table, weights, scale = runs.runs, runs.weights, runs.scale
-    else:
+        rows = np.arange(len(params))
+        return _Setting(params, tokens, law, None, one, one, rows, free_columns(fixed, tied))
+    elif isinstance(runs, RunTable):
         if law is None:
             raise DataError("a table has no law of its own: give law= or a fit", column="law")
-        used, table = law, runs
+        free, used, table = free_columns(fixed, tied), law, runs
         weights = scale = np.ones(len(table))
+        cluster = np.arange(len(table))
+    else:
+        raise DataError(
+            f"runs must be a fit, a RunTable or a pair (params, tokens), got {type(runs).__name__}",
+            column="runs",
+        )
     residuals = np.log(table.loss) - np.log(used.loss(table.params, table.tokens))
-    return table.params, table.tokens, used, residuals, weights, scale
+    return _Setting(table.params, table.tokens, used, residuals, weights, scale, cluster, free)
 
 
-def _log_jacobian(law: ChinchillaLaw, params: Array, tokens: Array) -> tuple[Array, Array]:
-    """Jacobian of log predictions in (log A, alpha, log B, beta, E), and the predictions."""
-    total = np.asarray(law.loss(params, tokens))
-    x, y = np.log(params), np.log(tokens)
-    a, b = law.A * params**-law.alpha / total, law.B * tokens**-law.beta / total
-    return np.stack([a, -a * x, b, -b * y, 1.0 / total], axis=1), total
-
-
-def _gradient(function: Callable[[ChinchillaLaw], float], law: ChinchillaLaw) -> Array:
-    """Central differences of a function of a law, in (log A, alpha, log B, beta, E)."""
-    base = np.array([math.log(law.A), law.alpha, math.log(law.B), law.beta, law.E])
-
-    def at(v: Array) -> float:
-        return function(ChinchillaLaw(float(v[4]), math.exp(v[0]), math.exp(v[2]), float(v[1]), float(v[3])))
-
-    out = np.empty(5)
-    for i in range(5):
-        step = np.zeros(5)
-        step[i] = _STEP * max(abs(base[i]), 0.1)
-        out[i] = (at(base + step) - at(base - step)) / (2 * step[i])
-    return out
-
-
-def _openness(
-    extra: Sequence[tuple[float, float]], params: Array, tokens: Array, law: ChinchillaLaw
-) -> float:
+def _openness(plan: _Setting) -> float:
     """Log of the product of the scaled eigenvalues: larger is nearer to identifying everything."""
-    more = np.array(extra).reshape(-1, 2)
-    jacobian, _ = _log_jacobian(
-        law, np.concatenate([params, more[:, 0]]), np.concatenate([tokens, more[:, 1]])
-    )
+    jacobian = plan.jacobian()
     values, _, _ = scaled_eigen(jacobian.T @ jacobian)
     return float(np.sum(np.log(np.maximum(values, 1e-300))))

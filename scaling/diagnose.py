@@ -11,6 +11,7 @@ from scaling.design import suggest_runs
 from scaling.errors import ScalingError
 from scaling.findings import Finding
 from scaling.influence import Influence, influence, influence_findings
+from scaling.jacobian import condition_number
 from scaling.laws.base import Array
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, Attached, ChinchillaLaw
 from scaling.newton import Objective
@@ -29,10 +30,10 @@ class Diagnostics:
     Parameters
     ----------
     condition_number : float
-        Of the Jacobian of log predictions in (log A, alpha, log B, beta, E), with ln N and ln D centred
-        and columns scaled to one length.
+        Of the Jacobian of log predictions in those of (log A, alpha, log B, beta, E) that are free, with
+        ln N and ln D centred and columns scaled to one length.
     correlation : float
-        Of ln N with ln D over the runs.
+        Of ln N with ln D over the runs; nan where one of them does not vary.
     tokens_per_param : tuple of float
         Smallest and largest D/N.
     decades : dict of str to float
@@ -84,27 +85,6 @@ def extrapolation(runs: RunTable, flops: float) -> float:
     return float(max(0.0, np.log10(flops / c.max()), np.log10(c.min() / flops)))
 
 
-def condition_number(law: ChinchillaLaw, params: Array, tokens: Array, weights: Array) -> float:
-    """Return the condition number of the weighted, centred and column-scaled Jacobian.
-
-    Parameters
-    ----------
-    law : ChinchillaLaw
-        Where the Jacobian is taken.
-    params, tokens, weights : array, shape (n,)
-        Runs and their weights.
-    """
-    x, y = np.log(params), np.log(tokens)
-    x, y = x - x.mean(), y - y.mean()
-    total = np.asarray(law.loss(params, tokens))
-    a, b = law.A * params**-law.alpha / total, law.B * tokens**-law.beta / total
-    jacobian = np.stack([a, -a * x, b, -b * y, 1.0 / total], axis=1) * np.sqrt(weights)[:, None]
-    length = np.linalg.norm(jacobian, axis=0)
-    if not (length > 0).all():
-        return float("inf")
-    return float(np.linalg.cond(jacobian / length))
-
-
 def diagnose(
     table: RunTable,
     problem: Objective,
@@ -119,7 +99,10 @@ def diagnose(
     """Gather the evidence on what the runs determine. Called by `fit_chinchilla`."""
     law = attached.law(best)
     residuals = np.log(table.loss) - np.log(law.loss(table.params, table.tokens))
-    condition = condition_number(law, table.params, table.tokens, problem.weights * problem.scale**2)
+    held, tied = settings.fixed, settings.tied
+    condition = condition_number(
+        law, table.params, table.tokens, problem.weights * problem.scale**2, held, tied
+    )
     # D* is followed at 1B where the runs come near it, else at the largest size run.
     reference = (
         1e9 if table.params.min() / 10 <= 1e9 <= 10 * table.params.max() else float(table.params.max())
@@ -137,7 +120,8 @@ def diagnose(
         level=settings.level,
         n_units=settings.n_clusters,
         n_failed=drawn.n_failed,
-        fixed=settings.fixed,
+        fixed=held,
+        tied=tied,
         second=second,
         at_bound=at_bound,
     )
@@ -151,14 +135,15 @@ def diagnose(
         target = "E" if open_floor else f"ln_tokens@{reference:.4g}"
         noise = max(1.4826 * float(np.median(np.abs(residuals))), 1e-4)
         try:
-            remedy = str(suggest_runs((table.params, table.tokens), target, law=law, sigma=noise))
+            plan = (table.params, table.tokens)
+            remedy = str(suggest_runs(plan, target, law=law, sigma=noise, fixed=held, tied=tied))
         except (ScalingError, FloatingPointError, np.linalg.LinAlgError):
             # At the edge of the parameter space the law may have no finite derivative to design by.
             remedy = ""
     ratio = table.tokens / table.params
     return Diagnostics(
         condition_number=condition,
-        correlation=float(np.corrcoef(np.log(table.params), np.log(table.tokens))[0, 1]),
+        correlation=_correlation(np.log(table.params), np.log(table.tokens)),
         tokens_per_param=(float(ratio.min()), float(ratio.max())),
         decades={
             name: float(np.log10(v.max() / v.min()))
@@ -173,3 +158,10 @@ def diagnose(
         model=model,
         remedy=remedy,
     )
+
+
+def _correlation(x: Array, y: Array) -> float:
+    """Return the correlation of two columns; nan where one does not vary."""
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan")
+    return float(np.corrcoef(x, y)[0, 1])

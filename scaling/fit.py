@@ -31,7 +31,7 @@ from scaling.result import ChinchillaFit
 from scaling.runs import RunTable
 from scaling.settings import Settings
 from scaling.solver import solve_global
-from scaling.undetermined import check_design, distinct_runs
+from scaling.undetermined import check_design, distinct_runs, needed_levels
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -157,7 +157,7 @@ def fit_chinchilla(
     best, lowest, certificate = solve_global(problem)
     law = attached.law(best)
     resampling = plan(table, resample, groups)
-    drawn = _draws(problem, best, resampling, table, held, n_boot, seed, progress)
+    drawn = _draws(problem, best, resampling, table, held, tied, n_boot, seed, progress)
     at_bound = _at_bound(law, held)
     settings = Settings(
         delta=float(delta),
@@ -201,13 +201,13 @@ def _draws(
     resampling: Plan,
     table: RunTable,
     held: dict[str, float],
+    tied: bool,
     n_boot: int,
     seed: int,
     progress: Callable[[int, int], None] | None,
 ) -> Draws:
     """Bootstrap with the number of distinct N, D and rows a resample needs for what is free."""
-    free_n = 1 + ("A" not in held) + ("alpha" not in held)
-    free_d = 1 + ("B" not in held) + ("beta" not in held)
+    free_n, free_d, _ = needed_levels(held, tied)
     axes = (levels(table.params, LEVEL), levels(table.tokens, LEVEL), np.arange(len(table)))
     return bootstrap(
         problem,
@@ -216,7 +216,7 @@ def _draws(
         int(n_boot),
         int(seed),
         axes=axes,
-        min_levels=(free_n, free_d, 5 - len(held)),
+        min_levels=(free_n, free_d, 5 - tied - len(held)),
         progress=progress,
     )
 

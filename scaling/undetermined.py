@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,11 @@ def check_design(
         )
     sizes = int(levels(runs.params, LEVEL).max()) + 1
     counts = int(levels(runs.tokens, LEVEL).max()) + 1
-    free_n = 1 + ("A" not in fixed) + ("alpha" not in fixed and not (tied and "beta" in fixed))
-    free_d = 1 + ("B" not in fixed) + ("beta" not in fixed and not tied)
-    if "E" in fixed:
-        free_n, free_d = max(free_n - 1, 1), max(free_d - 1, 1)
-    few_n, few_d = sizes < free_n, counts < free_d
+    free_n, free_d, together = needed_levels(fixed, tied)
     ratio = runs.tokens / runs.params
-    if few_n or few_d:
+    if sizes >= free_n and sizes + counts < together:
+        free_d = together - sizes
+    if sizes < free_n or counts < free_d:
         _refuse_levels(runs, sizes, counts, (free_n, free_d), n_boot, seed)
     if ratio.max() / ratio.min() < _RAY and not fixed:
         partial = _partial(runs, "flops", n_boot, seed)
@@ -64,6 +63,27 @@ def check_design(
             remedy="repeat some sizes at a quarter of and at four times their tokens",
             partial=partial,
         )
+
+
+def needed_levels(fixed: Collection[str], tied: bool) -> tuple[int, int, int]:
+    """Return how many distinct N, distinct D, and both together the free coefficients need.
+
+    On a grid of s sizes and c token counts the losses are a constant, s - 1 differences between sizes
+    and c - 1 between counts. Differences between sizes see A and alpha alone, those between counts B
+    and beta alone; the constant goes to E, and only where E is held can it stand in for a difference.
+    """
+    coefficient_n, coefficient_d = "A" not in fixed, "B" not in fixed
+    exponent_n, exponent_d = "alpha" not in fixed, "beta" not in fixed
+    constant = int("E" in fixed)
+    if tied:
+        shared = exponent_n and exponent_d
+        total = coefficient_n + coefficient_d + shared
+        exponent_n = exponent_d = False
+    else:
+        total = coefficient_n + coefficient_d + exponent_n + exponent_d
+    size_levels = max(coefficient_n + exponent_n + 1 - constant, 1)
+    count_levels = max(coefficient_d + exponent_d + 1 - constant, 1)
+    return size_levels, count_levels, total + 2 - constant
 
 
 def distinct_runs(runs: RunTable) -> int:

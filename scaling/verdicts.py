@@ -39,6 +39,7 @@ def identification_findings(
     n_units: int,
     n_failed: int,
     fixed: dict[str, float],
+    tied: bool,
     second: ChinchillaLaw | None,
     at_bound: tuple[str, ...],
 ) -> tuple[Finding, ...]:
@@ -63,7 +64,7 @@ def identification_findings(
                     {"n_basins": certificate.n_basins, "gap": gap, "tokens_at": [here, there]},
                 )
             )
-    out += _spread_findings(runs, draws, level) if n else _predicted_findings(runs, law, level)
+    out += _spread_findings(runs, draws, level) if n else _predicted_findings(runs, law, level, fixed, tied)
     if n_failed > _FAILED_SHARE * (n + n_failed):
         out.append(
             Finding(
@@ -148,11 +149,13 @@ def _bound_findings(
     return out
 
 
-def _predicted_findings(runs: RunTable, law: ChinchillaLaw, level: float) -> list[Finding]:
+def _predicted_findings(
+    runs: RunTable, law: ChinchillaLaw, level: float, fixed: dict[str, float], tied: bool
+) -> list[Finding]:
     """Judge a fit without draws by the standard errors its design and residuals foretell."""
     z = NormalDist().inv_cdf((1 + level) / 2)
     middle = float(np.exp(np.log(runs.params).mean()))
-    se = predicted_se(runs, f"ln_tokens@{middle!r}", law=law)
+    se = predicted_se(runs, f"ln_tokens@{middle!r}", law=law, fixed=fixed, tied=tied)
     low, high = (law.tokens_at(middle) * math.exp(min(s * z * se, 700.0)) for s in (-1, 1))
     out = [
         Finding(

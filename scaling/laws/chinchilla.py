@@ -7,6 +7,7 @@ well as on arrays of bootstrap draws.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scaling.errors import DataError, DataWarning
 from scaling.laws.base import Array, quiet
 from scaling.laws.power_sum import PowerSum
 
@@ -53,8 +55,8 @@ class ChinchillaLaw:
     Examples
     --------
     >>> law = ChinchillaLaw(E=1.817218, A=477.826, B=2143.417, alpha=0.347310, beta=0.367172)
-    >>> f"{law.tokens_at(1e9):.3e}"
-    '2.262e+10'
+    >>> f"{law.tokens_at(1e9):.2e}"
+    '2.26e+10'
     """
 
     E: Any
@@ -165,31 +167,37 @@ class ChinchillaLaw:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ChinchillaLaw:
         """Build a law from a mapping with the keys E, A, B, alpha, beta (others are an error)."""
-        from scaling.errors import DataError
-
         names = {f.name for f in fields(cls)}
         if set(data) != names:
             raise DataError(f"a law has the keys {sorted(names)}, not {sorted(data)}")
-        values = {k: np.asarray(v, dtype=float) for k, v in data.items()}
+        try:
+            values = {k: np.asarray(v, dtype=float) for k, v in data.items()}
+        except (TypeError, ValueError) as error:
+            raise DataError(f"the coefficients of a law are numbers: {error}") from error
         return cls(**{k: float(v) if v.ndim == 0 else v for k, v in values.items()})
 
     @classmethod
     def from_json(cls, text: str) -> ChinchillaLaw:
-        """Read what `to_json` wrote."""
-        data = json.loads(text)
+        """Read what `to_json` wrote.
+
+        Raises
+        ------
+        DataError
+            The text is no law, or one with a coefficient that is missing or negative.
+        """
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise DataError(f"not a law in JSON: {error}") from error
         if not isinstance(data, dict):
-            from scaling.errors import DataError
-
-            raise DataError("a law is a JSON object with the keys E, A, B, alpha, beta")
+            raise DataError(f"a law is a JSON object with the keys {', '.join(COEFFICIENTS)}")
         law = cls.from_dict(data)
+        bad = [name for name, value in vars(law).items() if not np.all(np.asarray(value) >= 0)]
+        if bad:
+            raise DataError(f"{bad[0]} of a law is not negative, got {getattr(law, bad[0])}", column=bad[0])
         if np.ndim(law.alpha) == 0 and law.two_digit_exponents:
-            import warnings
-
-            from scaling.errors import DataWarning
-
-            warnings.warn(
-                f"This law has exponents of two digits. {law.rounding_note()}", DataWarning, stacklevel=2
-            )
+            note = f"This law has exponents of two digits. {law.rounding_note()}"
+            warnings.warn(note, DataWarning, stacklevel=2)
         return law
 
 
@@ -246,8 +254,6 @@ def attach(
     DataError
         For an unknown name, a value out of range, or contradicting exponents.
     """
-    from scaling.errors import DataError
-
     held = dict(fixed or {})
     for name, value in held.items():
         if name not in COEFFICIENTS:
@@ -284,8 +290,6 @@ def attach(
 def _positive(name: str, value: ArrayLike) -> NDArray[np.float64]:
     out = np.asarray(value, dtype=float)
     if not np.all(out > 0):
-        from scaling.errors import DataError
-
         raise DataError(f"{name} must be positive, got {value!r}", column=name)
     return out
 
