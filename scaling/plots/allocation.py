@@ -35,7 +35,7 @@ COLUMNS = ("series", "row", "params", "tokens", "low", "high", "decades_beyond",
 #: Tokens per parameter of the rule of thumb (Hoffmann et al. 2022 as it is commonly quoted).
 RULE = 20.0
 
-_GRID, _MOST_RUNS = 120, 800
+_GRID, _MOST_RUNS, _FAR = 120, 800, 1e3
 
 
 def tokens_data(fit: ChinchillaFit, mark: float | None = HEADLINE_PARAMS) -> pd.DataFrame:
@@ -60,7 +60,8 @@ def tokens_data(fit: ChinchillaFit, mark: float | None = HEADLINE_PARAMS) -> pd.
     sizes = np.append(runs.params, [] if mark is None else [mark, 2 * mark])
     n = np.geomspace(*span(sizes, 0.04), _GRID)
     with np.errstate(over="ignore", divide="ignore"):
-        d = np.asarray(law.tokens_at(n))
+        # A law that is not identified may put D* where no float reaches.
+        d = np.clip(np.asarray(law.tokens_at(n)), 1e-200, 1e200)
         low, high = band(fit, np.asarray(fit.draws.tokens_at(n[:, None])), d)
     parts = [
         columns(
@@ -94,13 +95,14 @@ def _mark(fit: ChinchillaFit, params: float) -> dict[str, Array]:
     name = format_count(params)
     if identified:
         note = f"D*({name}) = {answer}"
-        note += f"\n{away:.1f} decades of compute beyond the runs" if away else ""
     else:
         ends = ""
         if answer.low == answer.low:
             low, high = format_count(answer.low), format_count(answer.high)
             ends = f"\n{100 * answer.level:g}% interval {low} to {high}"
-        note = f"D*({name}) is not identified{ends}\n{away:.1f} decades of compute beyond the runs"
+        note = f"D*({name}) is not identified{ends}"
+    if 0 < away < np.inf:
+        note += f"\n{away:.1f} decades of compute beyond the runs"
     return columns(
         COLUMNS, series="mark", params=params, tokens=answer.value, low=answer.low, high=answer.high,
         decades_beyond=away, identified=identified, note=note,
@@ -153,8 +155,9 @@ def _draw(ax: Axes, data: pd.DataFrame, fit: ChinchillaFit, *, per_param: bool) 
     n, line = best["params"].to_numpy(), _y(best, "tokens", per_param)
     low, high = _y(best, "low", per_param), _y(best, "high", per_param)
     log_axis(ax.xaxis, n[0], n[-1])
-    seen = np.concatenate([_y(f, "tokens", per_param) for f in (runs, rule, best)])
-    bottom, top = span(seen[np.isfinite(seen) & (seen > 0)])
+    seen = np.concatenate([_y(f, "tokens", per_param) for f in (runs, rule)])
+    # A line that runs off to where nobody goes must not squeeze the runs into a corner.
+    bottom, top = span(np.append(seen, np.clip(line, seen.min() / _FAR, seen.max() * _FAR)))
     if has_draws(fit):
         # The band may widen the plot by a decade and a half, not to where nothing else can be seen.
         bottom = min(bottom, max(float(np.nanmin(low)) / 1.2, bottom / 30))

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("series", "row", "params", "tokens", "loss", "flops", "low", "high", "decades_beyond")
 
-_GRID, _LEVELS, _MOST_RUNS = 80, 9, 800
+_GRID, _LEVELS, _MOST_BUDGETS, _MOST_RUNS = 80, 9, 8, 800
 
 
 def contours_data(fit: ChinchillaFit) -> pd.DataFrame:
@@ -66,13 +66,15 @@ def contours_data(fit: ChinchillaFit) -> pd.DataFrame:
         n, d = _contour(fit, level)
         parts.append(columns(COLUMNS, series="contour", params=n, tokens=d, loss=level))
     low, high = FLOPS_PER_PARAM_TOKEN * left * bottom, FLOPS_PER_PARAM_TOKEN * right * top
-    for decade in range(int(np.ceil(np.log10(low))), int(np.floor(np.log10(high))) + 1):
+    decades = range(int(np.ceil(np.log10(low))), int(np.floor(np.log10(high))) + 1)
+    for decade in decades[:: -(-len(decades) // _MOST_BUDGETS) or 1]:
         n = np.array([left, right])
         d = 10.0**decade / FLOPS_PER_PARAM_TOKEN / n
         parts.append(columns(COLUMNS, series="budget", params=n, tokens=d, flops=10.0**decade))
     n = np.geomspace(left, right, _GRID)
     with np.errstate(over="ignore", divide="ignore"):
-        best = np.asarray(fit.law.tokens_at(n))
+        # A law that is not identified may put D* where no float reaches.
+        best = np.clip(np.asarray(fit.law.tokens_at(n)), 1e-200, 1e200)
         ends = band(fit, np.asarray(fit.draws.tokens_at(n[:, None])), best)
     parts.append(
         columns(
@@ -85,12 +87,15 @@ def contours_data(fit: ChinchillaFit) -> pd.DataFrame:
 
 
 def _loss_levels(fit: ChinchillaFit) -> Array:
-    """Return round losses from the worst to the best of the runs, dense where the law is flat."""
+    """Return round losses between those of the law at its best and worst run, dense where it is flat."""
     fitted = np.asarray(fit.law.loss(fit.runs.params, fit.runs.tokens))
     low, high = float(fitted.min()) - fit.law.E, float(fitted.max()) - fit.law.E
-    levels = fit.law.E + np.geomspace(low, high, _LEVELS)
-    step = 0.05 if np.diff(levels).min() > 0.06 else 0.02 if np.diff(levels).min() > 0.025 else 0.01
-    return np.unique(np.round(np.round(levels / step) * step, 10))
+    exact = fit.law.E + np.geomspace(max(low, 1e-3 * high), high, _LEVELS)
+    closest = float(np.diff(exact).min())
+    decade = 10.0 ** np.floor(np.log10(closest))
+    step = decade * max(m for m in (1, 2, 5) if m * decade <= closest)
+    levels = np.unique([float(f"{step * k:.12g}") for k in np.round(exact / step)])
+    return np.asarray(levels[levels > fit.law.E + 0.2 * low])
 
 
 def _contour(fit: ChinchillaFit, loss: float) -> tuple[Array, Array]:
@@ -125,13 +130,13 @@ def contours(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame |
         log_axis(ax.xaxis, *x_ends)
         log_axis(ax.yaxis, *y_ends)
         _budgets(ax, series.get("budget"), best)
-        levels = np.sort(series["contour"]["loss"].unique())[::-1]
+        levels = np.sort(data["loss"][data["series"] == "contour"].unique())[::-1]
         colours = ordered_colours(len(levels))[::-1]
         for level, colour in zip(levels, colours, strict=True):
             line = series["contour"][series["contour"]["loss"] == level]
             x, y = line["params"].to_numpy(), line["tokens"].to_numpy()
             ax.plot(x, y, color=colour, linewidth=1.2, zorder=2)
-            _label(ax, x, y, f"{level:.4g}", colour)
+            _label(ax, x, y, f"{level:.6g}", colour)
         shown = runs.iloc[thin(len(runs), _MOST_RUNS)]
         ax.plot(
             shown["params"], shown["tokens"], "o", color=INK, markersize=3.2, markeredgecolor="white",

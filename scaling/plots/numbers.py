@@ -155,7 +155,8 @@ def budgets(fit: ChinchillaFit) -> tuple[Array, Index]:
 
 def beyond(fit: ChinchillaFit, params: Array, tokens: Array) -> Array:
     """Return how many decades of compute 6 N D lies beyond the runs, at each point; 0 inside."""
-    c = np.log10(FLOPS_PER_PARAM_TOKEN) + np.log10(params) + np.log10(tokens)
+    with np.errstate(divide="ignore"):
+        c = np.log10(FLOPS_PER_PARAM_TOKEN) + np.log10(params) + np.log10(tokens)
     known = np.log10(FLOPS_PER_PARAM_TOKEN * fit.runs.params * fit.runs.tokens)
     return np.asarray(np.maximum(0.0, np.maximum(c - known.max(), known.min() - c)))
 

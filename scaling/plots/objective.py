@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scaling.errors import DataError
 from scaling.plots.numbers import columns, doubt, has_draws
 from scaling.plots.style import BLUE, GREY, SIZES, VERMILLION, canvas, grid, head, panels
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from scaling.result import ChinchillaFit
 
-COLUMNS = ("series", "coefficient", "value", "excess", "threshold", "low", "high")
+COLUMNS = ("series", "coefficient", "value", "excess", "threshold", "low", "high", "note")
 
 _LABELS = {"E": "E", "alpha": "α", "beta": "β"}
 #: Excess shown, in thresholds.
@@ -34,7 +35,8 @@ def profile_data(fit: ChinchillaFit, n_boot: int = 200) -> pd.DataFrame:
     -------
     DataFrame
         ``series`` "profile" (objective above its minimum with ``coefficient`` held at ``value``) or
-        "optimum" (with the ends of the values below the ``threshold``). Empty without draws.
+        "optimum" (with the ends of the values below the ``threshold``) or "refused" (``note`` says why
+        there is none). Without draws nothing but a row of series "none".
     """
     import pandas as pd
 
@@ -44,7 +46,11 @@ def profile_data(fit: ChinchillaFit, n_boot: int = 200) -> pd.DataFrame:
     tied = {"beta"} if fit.settings.tied else set()
     names = [n for n in _LABELS if n not in fit.settings.fixed and n not in tied] if has_draws(fit) else []
     for name in names:
-        p = profile_of(fit, name, n_boot=n_boot)
+        try:
+            p = profile_of(fit, name, n_boot=n_boot)
+        except DataError as error:
+            parts.append(columns(COLUMNS, series="refused", coefficient=name, note=str(error)))
+            continue
         parts.append(
             columns(
                 COLUMNS, series="profile", coefficient=name, value=p.values, excess=p.excess,
@@ -103,6 +109,15 @@ def profile(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | 
 
 
 def _draw(ax: Axes, data: pd.DataFrame) -> None:
+    refused = data[data["series"] == "refused"]
+    if len(refused):
+        from textwrap import fill
+
+        ax.set_xticks([])
+        ax.set_yticks([])
+        why = fill(str(refused["note"].iloc[0]), 30)
+        ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", fontsize=7, color=GREY)
+        return
     line, best = data[data["series"] == "profile"], data[data["series"] == "optimum"].iloc[0]
     unit = max(float(best["threshold"]), 1e-300)
     x = line["value"].to_numpy()
