@@ -20,7 +20,7 @@ from typing import Any
 
 import typer
 
-from scaling.cli.output import as_options, note, say, say_json
+from scaling.cli.output import OutputError, as_options, note, say, say_json
 from scaling.errors import NotIdentifiedError, ScalingError
 
 FINE, NEGATIVE, BAD_INPUT, FAULT = 0, 1, 2, 3
@@ -32,8 +32,18 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 def run(command: Callable[[], Any], *, as_json: bool) -> int:
     """Run a command and return its exit code; errors are shown, never raised."""
     try:
+        return _run(command, as_json)
+    except OutputError as error:  # there is nowhere to put a document
+        note(f"error: cannot write to standard output: {error}", "red")
+        return BAD_INPUT
+
+
+def _run(command: Callable[[], Any], as_json: bool) -> int:
+    try:
         code = command()
         return code if isinstance(code, int) else FINE
+    except OutputError:
+        raise
     except NotIdentifiedError as error:
         _negative(error, as_json)
         return NEGATIVE

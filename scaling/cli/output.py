@@ -35,6 +35,10 @@ _STYLES = (
 _HANG = re.compile(r"\s*(?:[x!>-] |\[\w+\] |\S+ {2,})?")
 
 
+class OutputError(Exception):
+    """Standard output cannot take the answer: it is full, or broken otherwise than by a reader that left."""
+
+
 class _Console(Console):
     """A console for which a reader that went away is no error: the exit code stays that of the answer."""
 
@@ -50,7 +54,7 @@ def say(text: str) -> None:
 
     Raises
     ------
-    OSError
+    OutputError
         Standard output is full or broken otherwise.
     """
     console = _Console(highlight=False, soft_wrap=not sys.stdout.isatty())
@@ -60,9 +64,9 @@ def say(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _forget(sys.stdout)
-    except OSError:
+    except OSError as error:
         _forget(sys.stdout)
-        raise
+        raise OutputError(error.strerror or str(error)) from error
 
 
 def say_json(value: Any) -> None:
@@ -72,9 +76,9 @@ def say_json(value: Any) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _forget(sys.stdout)
-    except OSError:
+    except OSError as error:
         _forget(sys.stdout)
-        raise
+        raise OutputError(error.strerror or str(error)) from error
 
 
 def note(text: str, style: str = "") -> None:
@@ -171,7 +175,9 @@ _ARGUMENTS = (
 )
 _MAPPING = re.compile(r"\b(columns|where|fixed)=\{([^{}]*)\}")
 _LIST = re.compile(rf"\b({_ARGUMENTS})=\[([^\[\]]*)\]")
-_VALUE = re.compile(rf"\b({_ARGUMENTS})=('[^']*'|\"[^\"]*\"|None\b|\(\w+(?:, \w+)*\)|[\w+-][\w.+-]*\w|\d|)")
+_VALUE = re.compile(
+    rf"\b({_ARGUMENTS})=('[^']*'|\"[^\"]*\"|None\b|\.\.\.|\(\w+(?:, \w+)*\)|[\w+-][\w.+-]*\w|\d|)"
+)
 
 
 def as_options(text: str) -> str:
@@ -194,7 +200,7 @@ def as_options(text: str) -> str:
         words = [(key.strip("'\""), value.strip("'\"")) for key, value in pairs]
         if match[1] == "where":
             shown = [f"{key} == {value}" for (key, _), (_, value) in zip(words, pairs, strict=True)]
-            return option("where", shlex.quote(" and ".join(shown)))
+            return option("where", _quoted(" and ".join(shown)))
         return " ".join(option(match[1], f"{key}={value}") for key, value in words)
 
     def listed(match: re.Match[str]) -> str:
@@ -204,7 +210,7 @@ def as_options(text: str) -> str:
     def single(match: re.Match[str]) -> str:
         value = match[2]
         if value[:1] in ("'", '"'):
-            value = shlex.quote(value[1:-1])
+            value = _quoted(value[1:-1])
         elif value == "None":
             value = "all"
         elif value.startswith("("):
@@ -212,6 +218,13 @@ def as_options(text: str) -> str:
         return option(match[1], value)
 
     return _VALUE.sub(single, _LIST.sub(listed, _MAPPING.sub(mapping, text)))
+
+
+def _quoted(text: str) -> str:
+    """Quote a word for a shell, in double quotes where it holds single ones and nothing that those expand."""
+    if "'" in text and not set(text) & set('"$`\\!'):
+        return f'"{text}"'
+    return shlex.quote(text)
 
 
 def _line(console: Console, line: str) -> None:

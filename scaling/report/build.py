@@ -15,6 +15,7 @@ import scaling.report.tables as tables
 import scaling.report.words as words
 from scaling.errors import NotIdentifiedError, ScalingError
 from scaling.report.phrases import count, percent, plural
+from scaling.report.remedies import remedies
 from scaling.summary import HEADLINE_PARAMS
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _fitted(fit: ChinchillaFit, head: answer.Answer) -> dict[str, Any]:
     return {
         "can": words.can_tell(fit, head),
         "cannot": words.cannot_tell(fit, head),
-        "remedies": words.remedies(fit, head),
+        "remedies": remedies(fit, head),
         "coefficients": tables.coefficients(fit),
         "trade_offs": tables.trade_offs(fit),
         "sensitivity": tables.sensitivity(fit),
