@@ -10,6 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from economics.budget import (
+        BudgetExceeded as BudgetExceeded,
+        BudgetGuard as BudgetGuard,
+        BudgetStatus as BudgetStatus,
+    )
     from economics.energy_use import Energy as Energy, energy as energy, energy_factors as energy_factors
     from economics.errors import (
         AmbiguousGPU as AmbiguousGPU,
@@ -27,11 +32,17 @@ if TYPE_CHECKING:
         regions as regions,
     )
     from economics.hardware import GPU as GPU, gpu as gpu, gpus as gpus
+    from economics.interruptions import (
+        interruption_rate as interruption_rate,
+        optimal_interval as optimal_interval,
+    )
     from economics.memory import (
         MemoryFit as MemoryFit,
         kv_cache_bytes as kv_cache_bytes,
         memory_fit as memory_fit,
     )
+    from economics.mfu import MfuModel as MfuModel, mfu_model as mfu_model
+    from economics.mfu_estimate import MfuEstimate as MfuEstimate
     from economics.price_book import PriceBook as PriceBook
     from economics.price_gpuhunt import refresh_prices as refresh_prices
     from economics.price_import import ImportReport as ImportReport
@@ -40,10 +51,21 @@ if TYPE_CHECKING:
     from economics.price_search import fixed_price as fixed_price, prices as prices
     from economics.price_skypilot import import_skypilot as import_skypilot
     from economics.price_user import add_price as add_price
+    from economics.spot import SpotRun as SpotRun, spot_run as spot_run
+    from economics.utilisation import (
+        MfuError as MfuError,
+        MfuWarning as MfuWarning,
+        hfu as hfu,
+        measured_mfu as measured_mfu,
+        parse_mfu as parse_mfu,
+    )
 
 #: Public name -> module that defines it.
 _EXPORTS = {
     "AmbiguousGPU": "economics.errors",
+    "BudgetExceeded": "economics.budget",
+    "BudgetGuard": "economics.budget",
+    "BudgetStatus": "economics.budget",
     "DtypeError": "economics.errors",
     "EconomicsError": "economics.errors",
     "EconomicsWarning": "economics.errors",
@@ -51,11 +73,16 @@ _EXPORTS = {
     "GPU": "economics.hardware",
     "ImportReport": "economics.price_import",
     "MemoryFit": "economics.memory",
+    "MfuError": "economics.utilisation",
+    "MfuEstimate": "economics.mfu_estimate",
+    "MfuModel": "economics.mfu",
+    "MfuWarning": "economics.utilisation",
     "MissingExtraError": "economics.errors",
     "PriceBook": "economics.price_book",
     "PriceError": "economics.errors",
     "PriceQuote": "economics.price_quote",
     "PriceRow": "economics.price_rows",
+    "SpotRun": "economics.spot",
     "StalePriceWarning": "economics.errors",
     "UnknownGPU": "economics.errors",
     "UnknownRegion": "economics.grid",
@@ -66,12 +93,19 @@ _EXPORTS = {
     "gpu": "economics.hardware",
     "gpus": "economics.hardware",
     "grid_intensity": "economics.grid",
+    "hfu": "economics.utilisation",
     "import_skypilot": "economics.price_skypilot",
+    "interruption_rate": "economics.interruptions",
     "kv_cache_bytes": "economics.memory",
+    "measured_mfu": "economics.utilisation",
     "memory_fit": "economics.memory",
+    "mfu_model": "economics.mfu",
+    "optimal_interval": "economics.interruptions",
+    "parse_mfu": "economics.utilisation",
     "prices": "economics.price_search",
     "refresh_prices": "economics.price_gpuhunt",
     "regions": "economics.grid",
+    "spot_run": "economics.spot",
 }
 
 __all__ = sorted(_EXPORTS)

@@ -1,0 +1,259 @@
+"""Model FLOPs utilisation: computed from a measured speed, read as people write it, and doubted.
+
+MFU = FLOPs per token · tokens per second / (GPUs · dense peak), with the FLOPs of a forward and backward pass
+whatever is recomputed. Two figures compare only under one FLOP convention and one peak: here ``palm``
+(6N + 12·L·d·T, full attention, `scaling.flops`) and the dense peak of the named GPU in the named dtype.
+Hardware utilisation (HFU) counts recomputation too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from typing import Literal
+
+from economics.errors import EconomicsError, EconomicsWarning
+from economics.hardware import GPU, gpu as find_gpu
+from scaling.errors import DataError
+from scaling.units import parse_count
+
+#: A utilisation that most working set-ups come near; used to guess what went wrong with an impossible one.
+_TYPICAL = 0.4
+#: HFU / MFU: recomputation repeats all of the forward pass, or nothing.
+_RECOMPUTE = {"none": 1.0, "full": 4.0 / 3.0}
+_WRITTEN = re.compile(
+    r"(?:m?h?fu\s*[:=]?\s*)?(?P<number>[+-]?\d*\.?\d+(?:e[+-]?\d+)?)\s*(?P<percent>%|percent)?", re.I
+)
+#: What logs write where there is no figure yet (nanoGPT prints -100%).
+_SENTINELS = (-1.0, -100.0)
+
+
+class MfuError(EconomicsError, DataError):
+    """A utilisation that cannot be; `value` is what was seen and `causes` the likely ones, best first."""
+
+    def __init__(
+        self, message: str, *, value: float, causes: tuple[str, ...] = (), column: str = "mfu"
+    ) -> None:
+        super().__init__(message, column=column)
+        self.value = value
+        self.causes = causes
+
+
+class MfuWarning(EconomicsWarning):
+    """A utilisation that is possible and not plausible; `value` is what was seen."""
+
+    def __init__(self, message: str, *, value: float) -> None:
+        super().__init__(message)
+        self.value = value
+
+
+def parse_mfu(value: object, *, column: str = "mfu") -> float | None:
+    """Read a utilisation as people and logs write it.
+
+    Parameters
+    ----------
+    value : float, str or None
+        A fraction (0.41), a percentage with its sign ("41%", "mfu: 41 %"), or a mark for "no figure":
+        None, nan, "", -1, -100%.
+    column : str
+        Name of the argument, for messages.
+
+    Returns
+    -------
+    float or None
+        Above 0 and at most 1; None for no figure.
+
+    Raises
+    ------
+    MfuError
+        A number above 1 without a percent sign (40 would be read as 4000%), 0, or a negative one.
+
+    Examples
+    --------
+    >>> parse_mfu(0.41), parse_mfu("41%"), parse_mfu("mfu: 41 %"), parse_mfu(-1), parse_mfu("-100.00%")
+    (0.41, 0.41, 0.41, None, None)
+    """
+    if value is None or (
+        isinstance(value, str) and value.strip().casefold() in ("", "nan", "none", "n/a", "-")
+    ):
+        return None
+    if isinstance(value, bool):
+        raise DataError(f"{column} must be a number such as 0.41 or '41%', got {value!r}", column=column)
+    percent = False
+    if isinstance(value, str):
+        match = _WRITTEN.fullmatch(value.strip())
+        if match is None:
+            raise DataError(f"{column} must be a number such as 0.41 or '41%', got {value!r}", column=column)
+        number, percent = float(match["number"]), match["percent"] is not None
+    else:
+        number = float(value)  # type: ignore[arg-type]
+    if math.isnan(number) or number in _SENTINELS:
+        return None
+    if not percent and 1.0 < number <= 100.0:
+        raise MfuError(
+            f"{column}={number:g} is read as a fraction, {100 * number:g}%: for {number:g}% write "
+            f"{number / 100:g} or '{number:g}%'.",
+            value=number,
+            causes=("percent read as a fraction",),
+            column=column,
+        )
+    fraction = number / 100.0 if percent else number
+    if not 0.0 < fraction <= 1.0:
+        raise MfuError(
+            f"{column} must lie above 0 and at most at 1, got {value!r}", value=fraction, column=column
+        )
+    if percent and fraction < 0.01:
+        warnings.warn(
+            MfuWarning(f"{column} {value} is below 1%: is that {number * 100:g}%?", value=fraction),
+            stacklevel=2,
+        )
+    return fraction
+
+
+def measured_mfu(
+    tokens_per_s: float | str,
+    flops_per_token: float,
+    gpu: GPU | str,
+    n_gpus: int = 1,
+    *,
+    dtype: str | None = None,
+) -> float:
+    """Utilisation that a measured speed amounts to.
+
+    Parameters
+    ----------
+    tokens_per_s : float or str
+        Of all `n_gpus` together ("177.9k").
+    flops_per_token : float
+        Of a training step, from `scaling.flops.flops_per_token`; the convention is the caller's.
+    gpu : GPU or str
+        The peak is that of this part: none is ever assumed.
+    n_gpus : int
+        Accelerators the speed belongs to.
+    dtype : str, optional
+        Dtype of the matrix products; bf16 where the part has it, else fp16.
+
+    Returns
+    -------
+    float
+        Fraction of the dense peak.
+
+    Warns
+    -----
+    MfuWarning
+        Above the best matrix product ever measured on the part.
+
+    Raises
+    ------
+    MfuError
+        Above 1; `causes` has the likely ones.
+
+    Examples
+    --------
+    >>> round(measured_mfu(177_900, 7.44e8, "A100 SXM 80GB"), 3)
+    0.424
+    """
+    part = find_gpu(gpu)
+    kind = dtype or default_dtype(part)
+    speed = parse_count(tokens_per_s)
+    for name, number in (("tokens_per_s", speed), ("flops_per_token", flops_per_token), ("n_gpus", n_gpus)):
+        if not (math.isfinite(number) and number > 0):
+            raise DataError(f"{name} must be positive, got {number!r}", column=name)
+    value = speed * flops_per_token / (n_gpus * part.peak(kind))
+    check_mfu(value, part, kind, n_gpus=n_gpus)
+    return value
+
+
+def check_mfu(value: float, part: GPU, dtype: str, *, n_gpus: int = 1) -> None:
+    """Raise for a utilisation above 1, warn for one above what the part can do.
+
+    Parameters
+    ----------
+    value : float
+        Fraction of the dense peak.
+    part : GPU
+        The accelerator.
+    dtype : str
+        Dtype of the matrix products.
+    n_gpus : int
+        Accelerators it was computed for.
+
+    Raises
+    ------
+    MfuError
+        Above 1.
+    """
+    if value > 1.0:
+        causes = likely_causes(value, part, dtype, n_gpus)
+        raise MfuError(
+            f"{value:.0%} of the dense {dtype} peak of {n_gpus} x {part.name} "
+            f"({part.peak(dtype) / 1e12:g} TFLOP/s each) cannot be: {'; or '.join(causes)}?",
+            value=value,
+            causes=causes,
+        )
+    limit = part.ceiling(dtype)
+    if limit is not None and value > limit / part.peak(dtype):
+        warnings.warn(
+            MfuWarning(
+                f"{value:.1%} is above {limit / part.peak(dtype):.1%}, the best matrix product measured on "
+                f"{part.name} ({limit / 1e12:g} of {part.peak(dtype) / 1e12:g} TFLOP/s): check the FLOPs per "
+                f"token, the clock and n_gpus.",
+                value=value,
+            ),
+            stacklevel=3,
+        )
+
+
+def likely_causes(value: float, part: GPU, dtype: str, n_gpus: int = 1) -> tuple[str, ...]:
+    """Return what makes a utilisation above 1, the likeliest first.
+
+    Examples
+    --------
+    >>> likely_causes(3.38, find_gpu("A100 SXM 80GB"), "bf16")[0]
+    'did you forget n_gpus=8 (that is 42%)'
+    """
+    causes: list[tuple[float, str]] = []
+    factor = min((2**k for k in range(1, 15)), key=lambda f: abs(math.log(value / f / _TYPICAL)))
+    # Eight to a node is so common that it wins over its neighbours wherever it makes sense at all.
+    if 0.2 <= value / 8 <= 0.65:
+        factor = 8
+    causes.append((0.0, f"did you forget n_gpus={n_gpus * factor} (that is {value / factor:.0%})"))
+    if value > 10:
+        causes.append((-1.0, f"was {value:g}% meant (that is mfu={value / 100:g})"))
+    for other in ("H100-80GB-SXM", "A100-80GB-SXM", "B200-180GB-SXM"):
+        peak = find_gpu(other).peak("bf16")
+        if peak > 1.2 * part.peak(dtype) and value * part.peak(dtype) / peak <= 0.65:
+            causes.append((1.0, f"was it a faster part ({other}: {value * part.peak(dtype) / peak:.0%})"))
+            break
+    if "fp8" in part.dtypes and dtype != "fp8" and value / 2 <= 0.65:
+        causes.append(
+            (2.0, f"were the products fp8 (dtype='fp8': {value * part.peak(dtype) / part.peak('fp8'):.0%})")
+        )
+    causes.append(
+        (3.0, "is the peak a halved one (dense figures are not halved again; only sparse ones are)")
+    )
+    causes.append(
+        (4.0, "do the FLOPs per token count all experts, or was the step timed without synchronising")
+    )
+    return tuple(text for _, text in sorted(causes, key=lambda c: c[0]))
+
+
+def hfu(mfu: float, recompute: Literal["none", "full"] = "full") -> float:
+    """Hardware utilisation that an MFU amounts to: 4/3 of it when every activation is computed twice.
+
+    Examples
+    --------
+    >>> round(hfu(0.4125), 4)
+    0.55
+    """
+    if recompute not in _RECOMPUTE:
+        raise DataError(
+            f"recompute must be one of {', '.join(_RECOMPUTE)}, got {recompute!r}", column="recompute"
+        )
+    return mfu * _RECOMPUTE[recompute]
+
+
+def default_dtype(part: GPU) -> str:
+    """Return the dtype a run on the part is taken to use: bf16 where it exists, else fp16."""
+    return "bf16" if "bf16" in part.dtypes else "fp16"
