@@ -161,6 +161,19 @@ def whole_runs(
     return _check(runs, runs.model, used, kind="run")
 
 
+def leave_one_organisation_out() -> Check:
+    """Predict the runs the whole-run gap comes from, each organisation from the others."""
+    used = mfu_model()
+    runs, _, _ = run_rows("calibration_runs.csv")
+    parts = []
+    for name in dict.fromkeys(runs.code_base):
+        out = runs.code_base == name
+        gap = run_gap(runs.select(~out), used.posterior)
+        without = replace(used, gap=(gap.mean, gap.sd), gap_df=gap.df)
+        parts.append(_check(runs.select(out), runs.code_base[out], without, "run"))
+    return _stack(parts)
+
+
 def components() -> tuple[Spread, RunGap, int]:
     """Estimate everything that ``mfu_components.csv`` holds, from the tables that ship inside."""
     rows = calibration()

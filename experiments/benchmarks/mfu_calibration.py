@@ -18,6 +18,7 @@ from economics.mfu_check import (
     constant,
     coverage,
     leave_one_code_base_out,
+    leave_one_organisation_out,
     leave_one_size_out,
     whole_runs,
 )
@@ -83,9 +84,12 @@ def code_bases() -> None:
     first = [is_first(row) for name, _ in check.groups() for row in table if row["code_base"] == name]
     line("of them first collected", check.select(np.array(first)))
     print()
-    print("4. GPU-hours of whole runs (known_runs.csv, used for nothing else)")
+    print(
+        "4. GPU-hours of whole runs: known_runs.csv, used for nothing else; and the runs the gap comes from"
+    )
     print(head)
-    line("usable rows", whole_runs(), hours=True)
+    line("known runs, usable", whole_runs(), hours=True)
+    line("organisation left out", leave_one_organisation_out(), hours=True)
     print()
 
 

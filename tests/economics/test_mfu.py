@@ -133,6 +133,10 @@ class TestMustShow:
         assert count.n == 36 and count.honest
         assert np.median(check.error_of_hours) < 0.30
 
+    def test_an_organisation_it_has_not_seen(self):
+        count = mfu_check.coverage(mfu_check.leave_one_organisation_out())
+        assert count.n == 27 and count.honest
+
     def test_binomial_range(self):
         scipy = pytest.importorskip("scipy.stats")
         for n in (1, 5, 36, 55, 116):
