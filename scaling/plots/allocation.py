@@ -16,6 +16,7 @@ from scaling.plots.style import (
     SIZES,
     VERMILLION,
     canvas,
+    dots,
     grid,
     head,
     log_axis,
@@ -165,10 +166,8 @@ def _draw(ax: Axes, data: pd.DataFrame, fit: ChinchillaFit, *, per_param: bool) 
     log_axis(ax.yaxis, bottom, top)
     grid(ax)
     shown = runs.iloc[thin(len(runs), _MOST_RUNS)]
-    ax.plot(
-        shown["params"], _y(shown, "tokens", per_param), "o", color=GREY, markersize=2.8, alpha=0.55,
-        markeredgewidth=0, zorder=2,
-    )  # fmt: skip
+    x, y = shown["params"].to_numpy(), _y(shown, "tokens", per_param)
+    dots(ax, x, y, GREY, 2.8, alpha=0.55, zorder=2)
     ax.plot(
         rule["params"], _y(rule, "tokens", per_param), color=GREY, linewidth=1.0, linestyle=(0, (6, 2, 1, 2)),
         zorder=3,

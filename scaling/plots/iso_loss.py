@@ -26,6 +26,7 @@ from scaling.plots.style import (
     INK,
     VERMILLION,
     canvas,
+    dots,
     flops_text,
     head,
     log_axis,
@@ -138,10 +139,7 @@ def contours(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame |
             ax.plot(x, y, color=colour, linewidth=1.2, zorder=2)
             _label(ax, x, y, f"{level:.6g}", colour)
         shown = runs.iloc[thin(len(runs), _MOST_RUNS)]
-        ax.plot(
-            shown["params"], shown["tokens"], "o", color=INK, markersize=3.2, markeredgecolor="white",
-            markeredgewidth=0.4, zorder=3, label="runs",
-        )  # fmt: skip
+        dots(ax, shown["params"].to_numpy(), shown["tokens"].to_numpy(), INK, 2.8, zorder=3)
         x, y = best["params"].to_numpy(), best["tokens"].to_numpy()
         if has_draws(fit):
             ax.fill_between(

@@ -149,8 +149,9 @@ def _write(
 def _inline(text: str, kind: str) -> str:
     """Make a whole SVG file of matplotlib an element to put inside a page, and smaller.
 
-    Coordinates keep two decimals (of a point), ids that nothing refers to go, and the others start with
-    the kind; the rule for every element of the page becomes a style of this one.
+    Coordinates keep two decimals (of a point), markers in a row share one style, ids that nothing refers
+    to go, and the others start with the kind; the rule for every element of the page becomes a style of
+    this one.
     """
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
@@ -161,5 +162,20 @@ def _inline(text: str, kind: str) -> str:
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{kind}-", text)
     text = re.sub(r"(\d+\.\d\d)\d+", r"\1", text)
     text = re.sub(r"\s*\n\s*", "\n", text)
+    text = re.sub(r"\n?\b([LCQ]) ", r"\1", text)
+    text = re.sub(r"M (\S+) (\S+)L(\S+) \2\n?(?=[M\"])", _dot, text)
+    text = re.sub(r'(?:<use [^>]* style="([^"]*)"/>\n)(?:<use [^>]* style="\1"/>\n)+', _hoist, text)
     style = "stroke-linejoin:round;stroke-linecap:butt"
     return text.replace("<svg", f'<svg role="img" aria-label="{KINDS[kind]}" style="{style}"', 1)
+
+
+def _dot(match: re.Match[str]) -> str:
+    """Shorten a stroke of next to no length, which is a dot, and leave lines alone."""
+    x, y, end = match.groups()
+    return f"M{x} {y}h.01" if abs(float(end) - float(x)) < 0.05 else match[0]
+
+
+def _hoist(match: re.Match[str]) -> str:
+    """Move the style that markers in a row have in common to a group around them."""
+    style = f' style="{match[1]}"'
+    return f"<g{style}>\n{match[0].replace(style, '')}</g>\n"

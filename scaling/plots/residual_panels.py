@@ -15,6 +15,7 @@ from scaling.plots.style import (
     SIZES,
     VERMILLION,
     canvas,
+    dots,
     flops_text,
     grid,
     head,
@@ -135,7 +136,7 @@ def _points(ax: Axes, x: Array, y: Array, runs: pd.DataFrame) -> None:
     out = runs["outlier"].to_numpy(dtype=bool)
     plain = np.flatnonzero(~out)
     plain = plain[thin(len(plain), _MOST_RUNS)]
-    ax.plot(x[plain], y[plain], "o", color=GREY, markersize=2.8, alpha=0.6, markeredgewidth=0, zorder=3)
+    dots(ax, x[plain], y[plain], GREY, 2.8, alpha=0.6, zorder=3)
     ax.plot(x[out], y[out], "o", color=VERMILLION, markersize=3.4, markeredgewidth=0, zorder=4)
     rows = runs["row"].to_numpy()
     frame = ax.get_window_extent()

@@ -298,8 +298,24 @@ def panels(
     ]
 
 
-def dots(ax: Axes, x: Array, y: Array, colour: str, size: float = 2.2) -> None:
-    """Draw many equal points as one path: a tenth of the bytes of markers in an SVG."""
+def dots(
+    ax: Axes, x: Array, y: Array, colour: str, size: float = 2.2, *, alpha: float = 1.0, zorder: float = 2.0
+) -> None:
+    """Draw many equal points as one path, which takes an SVG a fifth of the bytes of markers.
+
+    Parameters
+    ----------
+    ax : Axes
+        With its scales and limits set.
+    x, y : array, shape (n,)
+        Where.
+    colour : str
+        One colour; where points overlap it does not deepen.
+    size : float
+        Diameter in points.
+    alpha, zorder : float
+        As everywhere in matplotlib.
+    """
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -307,8 +323,13 @@ def dots(ax: Axes, x: Array, y: Array, colour: str, size: float = 2.2) -> None:
     # leaves out strokes of none.
     left, right = ax.get_xlim()
     vertices = np.repeat(np.column_stack([x, y]), 2, axis=0)
-    vertices[1::2, 0] += (right - left) * 1e-4
+    vertices[1::2, 0] += vertices[1::2, 0] * 1e-4 if ax.get_xscale() == "log" else (right - left) * 1e-4
     codes = np.tile([Path.MOVETO, Path.LINETO], len(x)).astype(Path.code_type)
     path = Path(vertices, codes)
     path.should_simplify = False
-    ax.add_patch(PathPatch(path, fill=False, edgecolor=colour, linewidth=size, capstyle="round", snap=False))
+    ax.add_patch(
+        PathPatch(
+            path, fill=False, edgecolor=colour, linewidth=size, capstyle="round", snap=False, alpha=alpha,
+            zorder=zorder,
+        )
+    )  # fmt: skip
