@@ -8,20 +8,9 @@ import numpy as np
 
 from scaling.errors import NotIdentifiedError
 from scaling.laws.base import Array
+from scaling.plots.labels import dots, head
 from scaling.plots.numbers import band, beyond, columns, doubt, has_draws, how, params_label, span, thin
-from scaling.plots.style import (
-    BLUE,
-    GREY,
-    INK,
-    SIZES,
-    VERMILLION,
-    canvas,
-    dots,
-    grid,
-    head,
-    log_axis,
-    panels,
-)
+from scaling.plots.style import BLUE, GREY, INK, SIZES, VERMILLION, canvas, grid, log_axis, panels
 from scaling.summary import HEADLINE_PARAMS
 from scaling.units import format_count
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scaling.laws.base import Array
+from scaling.plots.labels import dots, head
 from scaling.plots.numbers import columns, doubt, has_draws, thin
-from scaling.plots.style import BLUE, GREY, INK, SIZES, VERMILLION, canvas, dots, head, panels
+from scaling.plots.style import BLUE, GREY, INK, SIZES, VERMILLION, canvas, panels
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,6 +8,7 @@ import numpy as np
 
 from scaling.laws.base import Array, Mask
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
+from scaling.plots.labels import head, side_legend
 from scaling.plots.numbers import (
     WINDOW,
     band,
@@ -20,17 +21,7 @@ from scaling.plots.numbers import (
     params_label,
     thin,
 )
-from scaling.plots.style import (
-    INK,
-    canvas,
-    flops_text,
-    grid,
-    head,
-    log_axis,
-    loss_axis,
-    ordered_colours,
-    side_legend,
-)
+from scaling.plots.style import INK, canvas, flops_text, grid, log_axis, loss_axis, ordered_colours
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,6 +8,7 @@ import numpy as np
 
 from scaling.laws.base import Array
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
+from scaling.plots.labels import dots, head
 from scaling.plots.numbers import (
     band,
     beyond,
@@ -20,18 +21,7 @@ from scaling.plots.numbers import (
     span,
     thin,
 )
-from scaling.plots.style import (
-    FAINT,
-    GREY,
-    INK,
-    VERMILLION,
-    canvas,
-    dots,
-    flops_text,
-    head,
-    log_axis,
-    ordered_colours,
-)
+from scaling.plots.style import FAINT, GREY, INK, VERMILLION, canvas, flops_text, log_axis, ordered_colours
 
 if TYPE_CHECKING:
     import pandas as pd

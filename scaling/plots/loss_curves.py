@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scaling.plots.labels import head, side_labels
 from scaling.plots.numbers import band, columns, doubt, has_draws, how, loss_label, size_groups, span, thin
-from scaling.plots.style import GREY, canvas, grid, head, log_axis, loss_axis, ordered_colours, side_labels
+from scaling.plots.style import GREY, canvas, grid, log_axis, loss_axis, ordered_colours
 from scaling.units import format_count
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scaling.errors import DataError
+from scaling.plots.labels import head
 from scaling.plots.numbers import columns, doubt, has_draws
-from scaling.plots.style import BLUE, GREY, SIZES, VERMILLION, canvas, grid, head, panels
+from scaling.plots.style import BLUE, GREY, SIZES, VERMILLION, canvas, grid, panels
 
 if TYPE_CHECKING:
     import pandas as pd

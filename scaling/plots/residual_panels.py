@@ -7,21 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scaling.laws.base import Array
+from scaling.plots.labels import dots, head
 from scaling.plots.numbers import alike, columns, doubt, params_label, span, thin
-from scaling.plots.style import (
-    BLUE,
-    GREY,
-    INK,
-    SIZES,
-    VERMILLION,
-    canvas,
-    dots,
-    flops_text,
-    grid,
-    head,
-    log_axis,
-    panels,
-)
+from scaling.plots.style import BLUE, GREY, INK, SIZES, VERMILLION, canvas, flops_text, grid, log_axis, panels
 from scaling.units import format_count
 
 if TYPE_CHECKING:
