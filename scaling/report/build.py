@@ -198,7 +198,7 @@ def _how(fit: ChinchillaFit) -> str:
     if s.resample == "wild":
         drawn = f"{s.n_clusters} {unit}, their residuals flipped at random"
     extras = [f"{k} held at {v:g}" for k, v in s.fixed.items()]
-    extras += ["α = β imposed"] * s.tied + ["rows weighted"] * s.weighted
+    extras += ["exponents tied, α = β"] * s.tied + ["rows weighted"] * s.weighted
     extras += ["residuals scaled by each run's noise"] * s.sigma_used
     failed = f" ({fit.n_failed} of them failed)" if fit.n_failed else ""
     tail = f" {', '.join(extras)[0].upper()}{', '.join(extras)[1:]}." if extras else ""

@@ -92,7 +92,14 @@ def next_runs(fit: ChinchillaFit, head: Answer) -> str:
     noise = max(1.4826 * float(np.median(np.abs(fit.residuals))), 1e-4)
     target = f"ln_tokens@{head.params:.12g}"
     try:
-        best = suggest_runs((runs.params, runs.tokens), target, law=fit.law, sigma=noise)
+        best = suggest_runs(
+            (runs.params, runs.tokens),
+            target,
+            law=fit.law,
+            sigma=noise,
+            fixed=tuple(fit.settings.fixed),
+            tied=fit.settings.tied,
+        )
     except (ScalingError, FloatingPointError, np.linalg.LinAlgError):
         return ""
     if not (math.isfinite(best.se_before) and math.isfinite(best.se_after)):

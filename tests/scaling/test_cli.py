@@ -87,7 +87,7 @@ def test_every_command_takes_json():
 
 
 def test_help_loads_nothing_heavy():
-    heavy = "numpy scipy pandas pyarrow matplotlib statsmodels jinja2".split()
+    heavy = ["numpy", "scipy", "pandas", "pyarrow", "matplotlib", "statsmodels", "jinja2"]
     code = f"import sys, scaling.cli.app; print(*set({heavy}) & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
@@ -184,7 +184,7 @@ OPTIONS = [
     (("--weights", "seed_count"), "weighted", True),
     (("--sigma", "noise"), "sigma_used", True),
     (("--sigma", "none"), "sigma_used", False),
-    (("--n-boot", "20"), "n_boot", 20),
+    (("--n-boot", "40"), "n_boot", 40),
     (("--seed", "7"), "seed", 7),
     (("--level", "0.8"), "level", 0.8),
     (("--interval", "bias-corrected"), "interval", "bias-corrected"),
@@ -210,7 +210,7 @@ def many_columns(tmp_path_factory) -> Path:
     ("words", "name", "value"), OPTIONS, ids=lambda x: " ".join(x) if type(x) is tuple else ""
 )
 def test_options_of_the_fit(many_columns, words, name, value):
-    words = words if "--n-boot" in words else (*words, "--n-boot", "20")
+    words = words if "--n-boot" in words else (*words, "--n-boot", "40")
     done = scaling("fit", many_columns, *words, "--json")
     assert json.loads(done.stdout)["settings"][name] == value, done.stderr
 
