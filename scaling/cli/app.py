@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from scaling.cli import audit, datasets, failures, fit, isoflop, plot, predict, report
-from scaling.cli.output import say
+from scaling.cli.output import never_stumble, say
 
 _HELP = (
     "From a table of training runs to the compute-optimal parameters and tokens, with honest intervals.\n\n"
@@ -39,6 +39,7 @@ class Scaling(TyperGroup):
         """Run the command; the exit code is returned instead of raised unless `standalone_mode`."""
         words = list(sys.argv[1:] if args is None else args) or ["--help"]
         main = super().main
+        never_stumble()
 
         def command() -> Any:
             return main(words, prog_name or "scaling", complete_var, standalone_mode=False, **extra)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -72,13 +73,20 @@ def say(text: str) -> None:
 def say_json(value: Any) -> None:
     """Write one JSON document to standard output: no NaN in it, infinities as text (`plain`)."""
     try:
-        sys.stdout.write(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(plain(value), indent=2, allow_nan=False) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         _forget(sys.stdout)
     except OSError as error:
         _forget(sys.stdout)
         raise OutputError(error.strerror or str(error)) from error
+
+
+def never_stumble() -> None:
+    """Write characters that the terminal's encoding lacks as escapes, rather than fail over them."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def note(text: str, style: str = "") -> None:

@@ -90,8 +90,10 @@ def open_input(source: str | None, builtin: str | None) -> Input:
     assert source is not None
     if source == "-":
         return Input(sys.stdin.buffer.read(), "standard input", ("-",))
+    # A name of bytes that are no text (a surrogate stands for each) could be shown, but not written.
+    name = source.encode("utf-8", "replace").decode("utf-8")
     try:
-        return Input(Path(source).expanduser().read_bytes(), source, (source,))
+        return Input(Path(source).expanduser().read_bytes(), name, (name,))
     except OSError:
         from scaling.table import load_runs
 

@@ -573,6 +573,20 @@ def test_progress_bar_only_where_someone_watches(monkeypatch):
 # --- as a process ------------------------------------------------------------------------------
 
 
+def test_encodings_and_names_that_cannot_be_written(tmp_path):
+    """A terminal without the middle dot, a file name that is no UTF-8."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "scaling", "datasets", "info", "cpu_sweep"]
+    done = subprocess.run(command, env=env, capture_output=True, check=False)
+    assert done.returncode == 0 and b"flops_exact = 6" in done.stdout and done.stderr == b""
+    name = os.fsencode(tmp_path) + b"/r\xffns.csv"
+    Path(os.fsdecode(name)).write_bytes(datasets.builtin("cpu_sweep").read_bytes())
+    command = [sys.executable, "-m", "scaling", "fit", name, "--n-boot", "0", "--save", tmp_path / "fit.json"]
+    done = subprocess.run(command, env=env, capture_output=True, check=False)
+    assert done.returncode in (0, 1) and b"Traceback" not in done.stderr, done.stderr
+    assert "r?ns.csv" in json.loads((tmp_path / "fit.json").read_text())["runs"]["source"]
+
+
 def test_as_a_process(tmp_path):
     done = subprocess_scaling("fit", "--builtin", "hoffmann2022", *FEW, "--json", cwd=tmp_path)
     assert done.returncode == 0 and done.stderr == ""
