@@ -52,7 +52,7 @@ def tokens_data(fit: ChinchillaFit, mark: float | None = HEADLINE_PARAMS) -> pd.
     with np.errstate(over="ignore", divide="ignore"):
         # A law that is not identified may put D* where no float reaches.
         d = np.clip(np.asarray(law.tokens_at(n)), 1e-200, 1e200)
-        low, high = band(fit, np.asarray(fit.draws.tokens_at(n[:, None])), d)
+        low, high = band(fit, np.asarray(fit.draws.tokens_at(n[:, None])), d, "tokens")
     parts = [
         columns(
             COLUMNS, series="run", row=runs.row, params=runs.params, tokens=runs.tokens, decades_beyond=0.0,

@@ -73,7 +73,7 @@ def isoflop_data(fit: ChinchillaFit) -> pd.DataFrame:
         n, inside = _sizes(sizes, best, runs.params)
         d = c / FLOPS_PER_PARAM_TOKEN / n
         loss = np.asarray(law.loss(n, d))
-        low, high = band(fit, np.asarray(fit.draws.loss(n[:, None], d[:, None])), loss)
+        low, high = band(fit, np.asarray(fit.draws.loss(n[:, None], d[:, None])), loss, "loss")
         parts.append(
             columns(
                 COLUMNS, series="slice", budget=c, flops=c, params=n, tokens=d, loss=loss, low=low, high=high,
@@ -83,8 +83,8 @@ def isoflop_data(fit: ChinchillaFit) -> pd.DataFrame:
     for series, c in (("optimum", flops), ("frontier", np.geomspace(flops.min(), flops.max(), _GRID))):
         best_at = law.optimal(c)
         draws = fit.draws.optimal(c[:, None])
-        low, high = band(fit, np.asarray(draws.loss), np.asarray(best_at.loss))
-        n_low, n_high = band(fit, np.asarray(draws.params), np.asarray(best_at.params))
+        low, high = band(fit, np.asarray(draws.loss), np.asarray(best_at.loss), "loss")
+        n_low, n_high = band(fit, np.asarray(draws.params), np.asarray(best_at.params), "params")
         inside = (best_at.params >= runs.params.min()) & (best_at.params <= runs.params.max())
         parts.append(
             columns(

@@ -66,7 +66,7 @@ def contours_data(fit: ChinchillaFit) -> pd.DataFrame:
     with np.errstate(over="ignore", divide="ignore"):
         # A law that is not identified may put D* where no float reaches.
         best = np.clip(np.asarray(fit.law.tokens_at(n)), 1e-200, 1e200)
-        ends = band(fit, np.asarray(fit.draws.tokens_at(n[:, None])), best)
+        ends = band(fit, np.asarray(fit.draws.tokens_at(n[:, None])), best, "tokens")
     parts.append(
         columns(
             COLUMNS, series="optimum", params=n, tokens=best, low=ends[0], high=ends[1],

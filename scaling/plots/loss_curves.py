@@ -53,7 +53,7 @@ def curves_data(fit: ChinchillaFit) -> pd.DataFrame:
     for k, size in enumerate(sizes):
         of_size = runs.tokens[group == k]
         loss = np.asarray(fit.law.loss(size, tokens))
-        low, high = band(fit, fit.draws.loss(size, tokens[:, None]), loss)
+        low, high = band(fit, fit.draws.loss(size, tokens[:, None]), loss, "loss")
         inside = (tokens >= of_size.min() / 1.05) & (tokens <= of_size.max() * 1.05)
         parts.append(
             columns(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scaling.intervals import interval
 from scaling.laws.base import Array, Index
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
 from scaling.resample import levels
@@ -42,27 +41,28 @@ def has_draws(fit: ChinchillaFit) -> bool:
     return np.asarray(fit.draws.E).size > 0
 
 
-def band(fit: ChinchillaFit, draws: Array, values: Array) -> tuple[Array, Array]:
-    """Return the ends of the fit's interval at each point.
+def band(fit: ChinchillaFit, draws: Array, values: Array, unit: str) -> tuple[Array, Array]:
+    """Return the ends of the fit's interval at each point, made as the fit makes those of its answers.
 
     Parameters
     ----------
     fit : ChinchillaFit
-        Says the level and the kind of interval.
+        The fit.
     draws : array, shape (m, R)
         A quantity at m points, for every draw.
     values : array, shape (m,)
         The same for the fitted law.
+    unit : {"params", "tokens", "loss"}
+        What it is.
 
     Returns
     -------
     low, high : array, shape (m,)
         ``nan`` without draws.
     """
-    s = fit.settings
-    ends = [interval(row, float(v), s.level, s.interval) for row, v in zip(draws, values, strict=True)]
-    low, high = np.array(ends, dtype=float).reshape(-1, 2).T
-    return low, high
+    unit = fit.runs.loss_unit if unit == "loss" else unit
+    answers = [fit._estimate(row, float(v), "", unit, None) for row, v in zip(draws, values, strict=True)]
+    return np.array([a.low for a in answers]), np.array([a.high for a in answers])
 
 
 def size_groups(params: Array) -> tuple[Index, Array]:

@@ -125,7 +125,13 @@ def _log_ticks(low: float, high: float) -> tuple[list[float], list[float]]:
         return [v for v in values if low <= v <= high]
 
     minor = ticks((1,)) if length > 8 else ticks(range(1, 10))
-    return ticks(heads, step), minor
+    major = ticks(heads, step)
+    if len(major) < 3:
+        from matplotlib.ticker import MaxNLocator
+
+        even = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+        major = [float(f"{v:.6g}") for v in even if low <= v <= high]
+    return major, minor
 
 
 def loss_axis(axis: Any, losses: Array, *, low: float | None = None) -> None:
