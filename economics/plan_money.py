@@ -1,0 +1,202 @@
+"""Checks of a plan's money: lines and their sum, prices, formulas, what on-demand would cost."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+
+from economics.errors import PriceError
+from economics.plan_facts import Facts
+from economics.plan_formula import FormulaError, evaluate
+from economics.plan_schema import BudgetLine
+from economics.price_search import prices
+from scaling.findings import Finding
+from scaling.units import format_count
+
+#: A line may be its arithmetic rounded: to the dollar, or by a few per cent.
+_ROUND_USD, _ROUND = 0.5, 0.04
+#: A price this many times outside the interval of the price book is looked at again.
+_FAR = 2.0
+
+
+def money(usd: float) -> str:
+    """Write dollars."""
+    return f"${usd:,.2f}" if usd < 1e4 else f"${usd:,.0f}"
+
+
+def check_lines(facts: Facts) -> Iterator[Finding]:
+    """Check that hours times price is the line, and that one line is one cost."""
+    for line in facts.plan.budget.lines if facts.plan.budget else []:
+        price = _hourly(facts, line)
+        if line.hours is not None and price is not None:
+            expected = line.hours * price
+            if abs(expected - line.usd) > max(_ROUND_USD, _ROUND * expected):
+                words = (
+                    f"budget line {line.name!r}: {line.hours:g} h x {money(price)}/h = {money(expected)}, not "
+                    f"{money(line.usd)}."
+                )
+                yield Finding("line_disagrees", "error", words, {"line": line.usd, "computed": expected})
+        if {"storage", "egress"} <= set(line.covers):
+            words = (
+                f"budget line {line.name!r} ({money(line.usd)}) is two costs: storage grows with GB and months, "
+                f"egress with every GB that leaves. Give each a line."
+            )
+            yield Finding("two_costs_in_one_line", "warning", words, {"line": line.usd})
+
+
+def check_hours(facts: Facts) -> Iterator[Finding]:
+    """Check that the lines pay for the hours of the run."""
+    hours, budget = facts.get("run.hours"), facts.plan.budget
+    paid = [
+        line.hours for line in (budget.lines if budget else []) if line.hours and "compute" in line.covers
+    ]
+    if hours is None or not paid or math.fsum(paid) >= 0.95 * hours:
+        return
+    words = f"the budget pays for {math.fsum(paid):g} h of compute, the run takes {hours:g} h."
+    yield Finding("hours_not_paid", "error", words, {"paid": math.fsum(paid), "hours": hours})
+
+
+def _hourly(facts: Facts, line: BudgetLine, column: str = "usd_per_gpu_hour") -> float | None:
+    """Price per hour of all the accelerators of a line."""
+    price, n = facts.get(f"run.{column}"), line.n_gpus or facts.n_gpus
+    return None if price is None or n is None else float(price * n)
+
+
+def check_sum(facts: Facts) -> Iterator[Finding]:
+    """Check that the lines add up to the budget."""
+    budget = facts.plan.budget
+    if budget is None or not budget.lines:
+        return
+    total = math.fsum(line.usd for line in budget.lines)
+    added = " + ".join(f"{line.usd:g}" for line in budget.lines)
+    evidence = {"sum": total, "budget": budget.usd}
+    if total > budget.usd * 1.001:
+        over = money(total - budget.usd)
+        words = f"the lines {added} = {money(total)} are {over} over the budget of {money(budget.usd)}."
+        yield Finding("over_budget", "error", words, evidence)
+    elif total < budget.usd * 0.999:
+        words = (
+            f"the lines {added} = {total:g} of {budget.usd:g}: {money(budget.usd - total)} "
+            f"({1 - total / budget.usd:.0%}) have no line."
+        )
+        yield Finding("lines_do_not_sum", "warning", words, evidence)
+
+
+def check_run_cost(facts: Facts) -> Iterator[Finding]:
+    """Check that the run alone fits into the budget, where no line says what it costs."""
+    budget, hours, price = facts.plan.budget, facts.get("run.hours"), facts.usd_per_hour
+    if budget is None or hours is None or price is None:
+        return
+    if any(line.hours is not None and "compute" in line.covers for line in budget.lines):
+        return
+    cost = hours * price
+    if cost > budget.usd:
+        words = (
+            f"{hours:g} h x {facts.n_gpus} x {money(facts.get('run.usd_per_gpu_hour'))} = {money(cost)}, over the "
+            f"budget of {money(budget.usd)}: it pays for {budget.usd / price:.3g} h."
+        )
+        yield Finding("run_over_budget", "error", words, {"usd": cost, "budget": budget.usd})
+
+
+def check_on_demand(facts: Facts) -> Iterator[Finding]:
+    """Check what the same hours cost on demand, if the cheaper market has no machine."""
+    budget, fallback = facts.plan.budget, facts.get("run.on_demand_usd_per_gpu_hour")
+    price, market = facts.get("run.usd_per_gpu_hour"), facts.get("run.market")
+    if fallback is None or market in (None, "on-demand"):
+        return
+    if price is not None and market == "spot" and price >= fallback:
+        words = f"spot at {money(price)} is not cheaper than on-demand at {money(fallback)}: one of them is mislabelled."
+        yield Finding("spot_not_cheaper", "error", words, {"spot": price, "on_demand": fallback})
+    if budget is None:
+        return
+    hours = [
+        (line, _hourly(facts, line, "on_demand_usd_per_gpu_hour")) for line in budget.lines if line.hours
+    ]
+    if not hours or any(hourly is None for _, hourly in hours):
+        return
+    running = math.fsum((line.hours or 0.0) * (hourly or 0.0) for line, hourly in hours)
+    # What is set aside for preemptions is not needed where there are none.
+    rest = math.fsum(
+        line.usd
+        for line in budget.lines
+        if not line.hours and ({*line.covers} - {"rework", "buffer"} or not line.covers)
+    )
+    total = running + rest
+    if total > budget.usd:
+        n_hours = math.fsum(line.hours or 0.0 for line, _ in hours)
+        words = (
+            f"on demand at {money(fallback)} the same {n_hours:g} h cost {money(running)}, with the other lines "
+            f"{money(total)}: {money(total - budget.usd)} over the budget of {money(budget.usd)}, should there be "
+            f"no {market} machine."
+        )
+        yield Finding("on_demand_over_budget", "warning", words, {"usd": total, "compute": running})
+
+
+def check_price(facts: Facts) -> Iterator[Finding]:
+    """Check that the price is one that the price book has seen."""
+    run, part = facts.plan.run, facts.part
+    if run is None or part is None or run.usd_per_gpu_hour is None or run.market is None:
+        return
+    if any(f.code == "gpu_open" for f in facts.faults):
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the age is in the message
+            quote = prices(part, run.market, as_of=facts.plan.date)
+    except PriceError:
+        return
+    price = run.usd_per_gpu_hour
+    if quote.low / _FAR <= price <= quote.high * _FAR:
+        return
+    n = facts.n_gpus or 1
+    hint = (
+        f" Is {money(price)} the price of all {n}?" if n > 1 and quote.low <= price / n <= quote.high else ""
+    )
+    words = (
+        f"{money(price)} per GPU-hour for {part.name} {run.market}: the price book has {money(quote.median)}, 80% "
+        f"{money(quote.low)} to {money(quote.high)}, newest of {quote.age_days} days before.{hint}"
+    )
+    evidence = {"price": price, "low": quote.low, "median": quote.median, "high": quote.high}
+    yield Finding("price_unusual", "warning", words, evidence)
+
+
+def check_formulas(facts: Facts) -> Iterator[Finding]:
+    """Check that a formula gives what it is meant to give, in units and in numbers."""
+    for entry in facts.plan.formulas:
+        wanted = {"usd": {"$": 1}, "hours": {"time": 1}}[entry.gives]
+        try:
+            result = evaluate(entry.formula)
+        except FormulaError as error:
+            yield Finding("formula_unread", "error", f"{entry.name}: {error}", {"formula": entry.formula})
+            continue
+        evidence = {"formula": entry.formula, "unit": result.unit, "value": result.value}
+        if dict(result.dimensions) != wanted:
+            upside = result.dimensions.get("tokens", 0) > 0 and result.dimensions.get("time", 0) < 0
+            why = (
+                " Tokens per second stand above the line: twice the speed would cost twice as much."
+                if upside
+                else ""
+            )
+            words = (
+                f"{entry.name}: {entry.formula} is in {result.unit}, not in {'$' if entry.gives == 'usd' else 'hours'}."
+                f"{why}{_right_form(facts, entry.steps)}"
+            )
+            yield Finding("formula_units", "error", words, evidence)
+        elif entry.value is not None and abs(result.value - entry.value) > max(
+            0.05 * abs(entry.value), 0.005
+        ):
+            words = f"{entry.name}: {entry.formula} = {result.value:.4g}, not {entry.value:g}."
+            yield Finding("formula_value", "error", words, evidence)
+
+
+def _right_form(facts: Facts, steps: float | None) -> str:
+    """Say what a number of steps costs."""
+    batch, speed, price = facts.get("run.batch_tokens"), facts.tokens_per_s, facts.usd_per_hour
+    form = " Steps cost steps x tokens/step / (tokens/s) / 3600 x $/h"
+    if steps is None or batch is None or speed is None or price is None:
+        return f"{form}."
+    usd = steps * batch / speed / 3600 * price
+    return (
+        f"{form} = {steps:g} x {format_count(batch)} / {format_count(speed)} / 3600 x {price:g} = ${usd:.3g}."
+    )
