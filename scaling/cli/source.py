@@ -166,11 +166,8 @@ def read_fit(data: Input, reading: Reading, fitting: Fitting) -> ChinchillaFit:
         )
     try:
         fit = ChinchillaFit.from_json(text)
-    except (KeyError, TypeError, IndexError) as error:
-        raise DataError(
-            f"{data.name} is a saved fit with a part missing or changed ({error}): save it again",
-            source=data.name,
-        ) from error
+    except DataError as error:
+        raise DataError(f"{data.name}: {error}", source=data.name) from error
     if "level" in given(fitting):
         from scaling.intervals import check_level
 

@@ -298,7 +298,7 @@ def test_a_damaged_fit_is_bad_input(saved, tmp_path):
         path.write_text(change)
         done = scaling("predict", path, "--params", "1B")
         assert done.exit_code == 2, name
-        assert done.stderr.startswith("error: ") and done.stdout == ""
+        assert done.stderr.startswith(f"error: {path}") and done.stdout == ""
 
 
 # --- predict -----------------------------------------------------------------------------------
