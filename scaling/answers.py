@@ -99,8 +99,9 @@ class Regime:
         The law's loss there.
     excess_loss : Estimate
         Loss above that of the compute-optimal run of the same FLOPs.
-    label : {"over-trained", "under-trained", "compute-optimal within the interval"}
-        Over- or under-trained only when the interval of the factor excludes 1.
+    label : str
+        ``"over-trained"`` or ``"under-trained"`` only when the interval of the factor excludes 1, else
+        ``"compute-optimal within the interval"``; ``"not judged: no interval"`` for a fit without draws.
     """
 
     params: float
@@ -122,3 +123,12 @@ class Regime:
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain types."""
         return asdict(self)
+
+
+def regime_label(factor: Estimate) -> str:
+    """Say what an interval of D / D*(N) allows to be said: see `Regime`."""
+    if factor.low != factor.low:
+        return "not judged: no interval"
+    if factor.low > 1:
+        return "over-trained"
+    return "under-trained" if factor.high < 1 else "compute-optimal within the interval"

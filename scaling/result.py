@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from scaling.answers import Optimum, Prediction, Regime
+from scaling.answers import Optimum, Prediction, Regime, regime_label
 from scaling.arguments import positive_count
 from scaling.audit import Audit
 from scaling.diagnose import Diagnostics, extrapolation
@@ -24,6 +24,9 @@ from scaling.solver import Certificate
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+#: Single runs imagined for each draw of the law.
+_RUNS_PER_DRAW = 10
 
 Verdict = Literal["identified", "weak", "not identified"]
 Status = Literal["converged", "bound_hit", "not_converged"]
@@ -200,13 +203,15 @@ class ChinchillaFit:
         )
         away = extrapolation(self.runs, FLOPS_PER_PARAM_TOKEN * n * d)
         rng = np.random.default_rng([self.settings.seed, 2])
-        size = np.asarray(self.draws.E).size
         pool = self.residuals * self.scale
         pool = np.concatenate([pool, -pool])
-        noise = rng.choice(pool, size=size) + rng.normal(size=size) * self.diagnostics.drift * away
+        # Several single runs per draw of the law: their own scatter is not to blur the ends.
+        law = np.repeat(np.atleast_1d(self.draws.loss(n, d)), _RUNS_PER_DRAW)
+        noise = rng.choice(pool, size=law.size) + rng.normal(size=law.size) * self.diagnostics.drift * away
         single = self._estimate(
-            self.draws.loss(n, d) * np.exp(noise), mean.value, "loss of one run", self.runs.loss_unit, level
+            law * np.exp(noise), mean.value, "loss of one run", self.runs.loss_unit, level
         )
+        single = replace(single, low=min(single.low, mean.low), high=max(single.high, mean.high))
         if away > WARN_DECADES:
             warnings.warn(
                 f"N={n:.3g}, D={d:.3g} lies {away:.1f} decades of compute beyond the runs fitted; intervals "
@@ -228,12 +233,7 @@ class ChinchillaFit:
         loss = self._estimate(draws_here, here, "loss", unit, level)
         above, draws_above = here - self.law.optimal(c).loss, draws_here - self.draws.optimal(c).loss
         excess = self._estimate(draws_above, above, "excess loss", unit, level)
-        label = "compute-optimal within the interval"
-        if factor.low > 1:
-            label = "over-trained"
-        elif factor.high < 1:
-            label = "under-trained"
-        return Regime(n, d, factor, loss, excess, label)
+        return Regime(n, d, factor, loss, excess, regime_label(factor))
 
     # --- words and files -------------------------------------------------------------------------
 

@@ -147,6 +147,7 @@ def _rule(fit: ChinchillaFit, params: float) -> list[str]:
         "compute-optimal within the interval": "which these runs cannot tell from the optimum",
         "over-trained": "which these runs call over-trained",
         "under-trained": "which these runs call under-trained",
+        "not judged: no interval": "on which a fit without draws has no say",
     }[regime.label]
     unit = "" if fit.runs.loss_unit == "unstated" else f" {fit.runs.loss_unit}"
     cost = f"{number(regime.excess_loss.value, 2)}{unit}"
