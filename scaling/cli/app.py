@@ -1,16 +1,14 @@
-"""The command line put together: commands, their help, and the one place where errors end."""
+"""The command line put together: commands and their help."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
-from scaling.cli import audit, datasets, failures, fit, isoflop, plot, predict, report
-from scaling.cli.output import never_stumble, say
+from scaling.cli import audit, datasets, fit, isoflop, plot, predict, report
+from scaling.cli.group import Commands
+from scaling.cli.output import say
 
 _HELP = (
     "From a table of training runs to the compute-optimal parameters and tokens, with honest intervals.\n\n"
@@ -24,34 +22,9 @@ _EPILOG = (
 )
 
 
-class Scaling(TyperGroup):
-    """The command group: shows the help when called bare, and turns errors into words and exit codes."""
-
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        """Run the command; the exit code is returned instead of raised unless `standalone_mode`."""
-        words = list(sys.argv[1:] if args is None else args) or ["--help"]
-        main = super().main
-        never_stumble()
-
-        def command() -> Any:
-            return main(words, prog_name or "scaling", complete_var, standalone_mode=False, **extra)
-
-        code = failures.run(command, as_json="--json" in words)
-        if standalone_mode:
-            sys.exit(code)
-        return code
-
-
 app = typer.Typer(
-    cls=Scaling,
+    name="scaling",
+    cls=Commands,
     help=_HELP,
     epilog=_EPILOG,
     add_completion=True,

@@ -29,26 +29,36 @@ FINE, NEGATIVE, BAD_INPUT, FAULT = 0, 1, 2, 3
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 
-def run(command: Callable[[], Any], *, as_json: bool) -> int:
-    """Run a command and return its exit code; errors are shown, never raised."""
+def run(command: Callable[[], Any], *, as_json: bool, spelling: Callable[[str], str] = as_options) -> int:
+    """Run a command and return its exit code; errors are shown, never raised.
+
+    Parameters
+    ----------
+    command : callable
+        What to run; an int it returns is the exit code.
+    as_json : bool
+        Whether errors are JSON documents.
+    spelling : callable
+        Writes the Python names in a message as those of the command line.
+    """
     try:
-        return _run(command, as_json)
+        return _run(command, as_json, spelling)
     except OutputError as error:  # there is nowhere to put a document
         note(f"error: cannot write to standard output: {error}", "red")
         return BAD_INPUT
 
 
-def _run(command: Callable[[], Any], as_json: bool) -> int:
+def _run(command: Callable[[], Any], as_json: bool, spelling: Callable[[str], str]) -> int:
     try:
         code = command()
         return code if isinstance(code, int) else FINE
     except OutputError:
         raise
     except NotIdentifiedError as error:
-        _negative(error, as_json)
+        _negative(error, as_json, spelling)
         return NEGATIVE
     except (ScalingError, OSError, _UsageError) as error:
-        _bad_input(error, as_json)
+        _bad_input(error, as_json, spelling)
         return BAD_INPUT
     except typer.Abort:
         return 130
@@ -67,8 +77,8 @@ def _run(command: Callable[[], Any], as_json: bool) -> int:
         return FAULT
 
 
-def _negative(error: NotIdentifiedError, as_json: bool) -> None:
-    message = as_options(str(error))
+def _negative(error: NotIdentifiedError, as_json: bool, spelling: Callable[[str], str]) -> None:
+    message = spelling(str(error))
     if as_json:
         document = _document(_code(error), message, NEGATIVE, _evidence(error))
         document["partial"] = partial_answer(error)
@@ -82,14 +92,14 @@ def _negative(error: NotIdentifiedError, as_json: bool) -> None:
         say("\n".join(["what the runs do determine:", *lines]))
 
 
-def _bad_input(error: Exception, as_json: bool) -> None:
+def _bad_input(error: Exception, as_json: bool, spelling: Callable[[str], str]) -> None:
     if isinstance(error, OSError) and not isinstance(error, ScalingError):
         where = f"{error.filename}: " if error.filename else ""
         message, code = f"{where}{error.strerror or error}", "os_error"
     elif isinstance(error, _UsageError):
         message, code = _usage(error), "usage_error"
     else:
-        message, code = as_options(str(error)), _code(error)
+        message, code = spelling(str(error)), _code(error)
     if as_json:
         say_json(_document(code, message, BAD_INPUT, _evidence(error)))
     else:

@@ -120,13 +120,15 @@ def plain(value: Any) -> Any:
 
 
 @contextmanager
-def warnings_told(*hidden: type[Warning]) -> Iterator[None]:
+def warnings_told(*hidden: type[Warning], spelling: Callable[[str], str] | None = None) -> Iterator[None]:
     """Show warnings of the package as single remarks on standard error, each once.
 
     Parameters
     ----------
     *hidden : type
         Warnings that the answer itself spells out. `DataWarning` is one: the audit holds more than it.
+    spelling : callable, optional
+        Writes the Python names in a message as those of the command line; `as_options` if not given.
     """
     seen: set[str] = set()
     before = warnings.showwarning
@@ -143,7 +145,7 @@ def warnings_told(*hidden: type[Warning]) -> Iterator[None]:
             before(message, category, filename, lineno, file, line)
         elif not issubclass(category, (DataWarning, *hidden)) and str(message) not in seen:
             seen.add(str(message))
-            note(f"warning: {as_options(str(message))}", "yellow")
+            note(f"warning: {(spelling or as_options)(str(message))}", "yellow")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", ScalingWarning)
