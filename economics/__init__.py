@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         BudgetGuard as BudgetGuard,
         BudgetStatus as BudgetStatus,
     )
+    from economics.budget_plan import BudgetPlan as BudgetPlan
+    from economics.budget_solver import solve_budget as solve_budget
     from economics.energy_use import Energy as Energy, energy as energy, energy_factors as energy_factors
     from economics.errors import (
         AmbiguousGPU as AmbiguousGPU,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
         regions as regions,
     )
     from economics.hardware import GPU as GPU, gpu as gpu, gpus as gpus
+    from economics.inference import InferenceCost as InferenceCost, inference_cost as inference_cost
     from economics.interruptions import (
         interruption_rate as interruption_rate,
         optimal_interval as optimal_interval,
@@ -43,6 +46,9 @@ if TYPE_CHECKING:
     )
     from economics.mfu import MfuModel as MfuModel, mfu_model as mfu_model
     from economics.mfu_estimate import MfuEstimate as MfuEstimate
+    from economics.overheads import Overheads as Overheads
+    from economics.plan_check import PlanCheck as PlanCheck, check_plan as check_plan
+    from economics.plan_reading import PlanError as PlanError
     from economics.price_book import PriceBook as PriceBook
     from economics.price_gpuhunt import refresh_prices as refresh_prices
     from economics.price_import import ImportReport as ImportReport
@@ -51,6 +57,13 @@ if TYPE_CHECKING:
     from economics.price_search import fixed_price as fixed_price, prices as prices
     from economics.price_skypilot import import_skypilot as import_skypilot
     from economics.price_user import add_price as add_price
+    from economics.run_compare import (
+        RunComparison as RunComparison,
+        Sensitivity as Sensitivity,
+        WhatIf as WhatIf,
+    )
+    from economics.run_cost import cost as cost
+    from economics.run_result import RunCost as RunCost
     from economics.spot import SpotRun as SpotRun, spot_run as spot_run
     from economics.utilisation import (
         MfuError as MfuError,
@@ -65,6 +78,7 @@ _EXPORTS = {
     "AmbiguousGPU": "economics.errors",
     "BudgetExceeded": "economics.budget",
     "BudgetGuard": "economics.budget",
+    "BudgetPlan": "economics.budget_plan",
     "BudgetStatus": "economics.budget",
     "DtypeError": "economics.errors",
     "EconomicsError": "economics.errors",
@@ -72,21 +86,31 @@ _EXPORTS = {
     "Energy": "economics.energy_use",
     "GPU": "economics.hardware",
     "ImportReport": "economics.price_import",
+    "InferenceCost": "economics.inference",
     "MemoryFit": "economics.memory",
     "MfuError": "economics.utilisation",
     "MfuEstimate": "economics.mfu_estimate",
     "MfuModel": "economics.mfu",
     "MfuWarning": "economics.utilisation",
     "MissingExtraError": "economics.errors",
+    "Overheads": "economics.overheads",
+    "PlanCheck": "economics.plan_check",
+    "PlanError": "economics.plan_reading",
     "PriceBook": "economics.price_book",
     "PriceError": "economics.errors",
     "PriceQuote": "economics.price_quote",
     "PriceRow": "economics.price_rows",
+    "RunComparison": "economics.run_compare",
+    "RunCost": "economics.run_result",
+    "Sensitivity": "economics.run_compare",
     "SpotRun": "economics.spot",
     "StalePriceWarning": "economics.errors",
     "UnknownGPU": "economics.errors",
     "UnknownRegion": "economics.grid",
+    "WhatIf": "economics.run_compare",
     "add_price": "economics.price_user",
+    "check_plan": "economics.plan_check",
+    "cost": "economics.run_cost",
     "energy": "economics.energy_use",
     "energy_factors": "economics.energy_use",
     "fixed_price": "economics.price_search",
@@ -95,6 +119,7 @@ _EXPORTS = {
     "grid_intensity": "economics.grid",
     "hfu": "economics.utilisation",
     "import_skypilot": "economics.price_skypilot",
+    "inference_cost": "economics.inference",
     "interruption_rate": "economics.interruptions",
     "kv_cache_bytes": "economics.memory",
     "measured_mfu": "economics.utilisation",
@@ -105,6 +130,7 @@ _EXPORTS = {
     "prices": "economics.price_search",
     "refresh_prices": "economics.price_gpuhunt",
     "regions": "economics.grid",
+    "solve_budget": "economics.budget_solver",
     "spot_run": "economics.spot",
 }
 

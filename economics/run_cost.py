@@ -106,7 +106,7 @@ def cost(
     >>> run.gpu_hours.low < run.gpu_hours.value < run.gpu_hours.high
     True
     >>> cost(N="1B", D="20B", gpu="A100 SXM 80GB", n_gpus=8, mfu="40%", price=1.79, overheads="none").gpu_hours
-    GPU-hours: 267.3 h, 80% [267.3, 267.4]
+    GPU-hours: 267 h, 80% [267, 267]
     """
     asked = dict(locals())
     return RunCost(make_plan(asked), asked)

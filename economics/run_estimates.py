@@ -17,7 +17,7 @@ LEVEL = 0.8
 _NEVER = 1e15
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CostEstimate(Estimate):
     """An estimate that writes its unit as people do: $1,234, 6.3 days."""
 

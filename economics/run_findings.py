@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from economics.errors import PriceError
 from economics.memory import MemoryFit, memory_fit
@@ -48,11 +48,12 @@ def solved_arch(plan: RunPlan) -> Arch | None:
         return plan.arch
     if plan.active != plan.params:
         return None
-    return _usual_shape(plan.params)
+    return usual_shape(plan.params)
 
 
 @lru_cache(maxsize=64)
-def _usual_shape(params: float) -> Arch | None:
+def usual_shape(params: float) -> Arch | None:
+    """Return a usual dense shape with as many parameters; None where there is none."""
     from scaling.shapes import solve_shape
 
     try:
@@ -107,7 +108,9 @@ def _spot(run: RunCost) -> list[Finding]:
     if not plan.preempted:
         return []
     work = run.training_gpu_hours.value / plan.n_gpus
-    every = "optimal" if run.asked["checkpoint_every"] == "optimal" else plan.interval
+    every: float | Literal["optimal"] | None = plan.interval
+    if run.asked["checkpoint_every"] == "optimal":
+        every = "optimal"  # of the whole run: its interval divides the work
     central = spot_run(
         work, nodes=plan.nodes, gpus_per_node=int(spot["gpus_per_node"]), checkpoint_every=every,
         checkpoint_hours=plan.checkpoint_hours, restart_hours=plan.restart_hours, wait_hours=plan.wait_hours,

@@ -129,7 +129,7 @@ class RunPlan:
 
 def make_plan(asked: Mapping[str, Any]) -> RunPlan:
     """Resolve the arguments of `economics.cost`, whose names are the keys of `asked`."""
-    arch, params, active = _size(asked["N"], asked["N_active"], asked["arch"])
+    arch, params, active = read_size(asked["N"], asked["N_active"], asked["arch"])
     tokens = positive("D", asked["D"], "tokens, such as 2e12 or '2T'")
     part = find_gpu(required("gpu", asked["gpu"], "a name such as 'H100 SXM'"))
     dtype = asked["dtype"] or default_dtype(part)
@@ -144,7 +144,7 @@ def make_plan(asked: Mapping[str, Any]) -> RunPlan:
         act_ckpt=asked["act_ckpt"], code_base=asked["code_base"], kind=asked["mfu_kind"],
     )  # fmt: skip
     convention = asked["convention"] or mfu.convention
-    price = _price(asked, part)
+    price = read_price(asked, part)
     spot = _spot(asked["spot"])
     nodes = math.ceil(n_gpus / whole("gpus_per_node", spot["gpus_per_node"]))
     preempt = price.market == "spot" or _asks_for_preemption(asked["spot"])
@@ -177,7 +177,8 @@ def make_plan(asked: Mapping[str, Any]) -> RunPlan:
     )  # fmt: skip
 
 
-def _size(n: Any, n_active: Any, shape: Any) -> tuple[Arch | None, float, float]:
+def read_size(n: Any, n_active: Any, shape: Any) -> tuple[Arch | None, float, float]:
+    """Return the shape, if known, the parameters in memory, and those a token uses."""
     if isinstance(shape, str):
         from scaling.published_archs import arch as published
 
@@ -215,7 +216,8 @@ def _flops(convention: str, arch: Arch | None, active: float, tokens: float, seq
     return (6.0 * active + share * attention_guess(active, seq_len)) * tokens
 
 
-def _price(asked: Mapping[str, Any], part: GPU) -> PriceQuote:
+def read_price(asked: Mapping[str, Any], part: GPU) -> PriceQuote:
+    """Return the price that was given, or what the book says of the market."""
     given, market = asked["price"], market_kind(asked["market"])
     if isinstance(given, PriceQuote):
         if given.gpu not in ("any", part.name):

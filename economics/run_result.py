@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from economics.run_compare import RunComparison, Sensitivity, WhatIf
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EnergyEstimate(CostEstimate):
     """Energy of the facility (what is metered and paid for), with its parts.
 

@@ -1,0 +1,267 @@
+"""The best model that a sum of money buys: the (N, D) with the lowest predicted loss whose cost is the budget."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from economics.budget_plan import BudgetPlan
+from economics.errors import EconomicsError
+from economics.run_cost import cost
+from economics.run_estimates import LEVEL, dollars, quantiles
+from economics.run_numbers import positive
+from economics.run_result import RunCost
+from scaling.errors import DataError
+from scaling.estimate import Estimate
+from scaling.findings import Finding
+from scaling.units import parse_count
+
+if TYPE_CHECKING:
+    from scaling.laws.chinchilla import ChinchillaLaw
+    from scaling.result import ChinchillaFit
+
+#: How close the cost comes to the budget, relative.
+_TOLERANCE = 1e-9
+#: Bounds of the search over parameters.
+_SMALLEST, _LARGEST = 1e5, 1e14
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+class BudgetError(EconomicsError, DataError):
+    """The money does not buy such a run; `needed_usd` is what the smallest one takes, where there is one."""
+
+    def __init__(self, message: str, *, needed_usd: float | None = None) -> None:
+        super().__init__(message, column="usd")
+        self.needed_usd = needed_usd
+
+
+def solve_budget(
+    usd: float | str,
+    *,
+    fit: ChinchillaFit | None = None,
+    law: ChinchillaLaw | None = None,
+    N: float | str | None = None,
+    quantile: float = 0.5,
+    level: float | None = None,
+    **settings: Any,
+) -> BudgetPlan:
+    """Return the run with the lowest predicted loss that a sum of money buys.
+
+    Parameters
+    ----------
+    usd : float or str
+        The money ("1M", "$50").
+    fit : ChinchillaFit, optional
+        Fitted law: its draws give the interval of the loss.
+    law : ChinchillaLaw, optional
+        A law instead; with arrays as coefficients it brings draws as well.
+    N : float or str, optional
+        Parameters, if they are decided; the law is then needed for the loss alone.
+    quantile : float
+        Which quantile of the cost must equal the money: 0.5 is as likely over as under, 0.9 is safe.
+    level : float, optional
+        Of the loss interval; the fit's own.
+    **settings
+        Arguments of `cost`: gpu, n_gpus, market, price, mfu, arch, overheads ... With n_gpus given, the number
+        stays; without, the run ends in about a month.
+
+    Returns
+    -------
+    BudgetPlan
+        ``cost(N=plan.params, D=plan.tokens, n_gpus=plan.cost.plan.n_gpus, **settings)`` costs `usd` again.
+
+    Raises
+    ------
+    BudgetError
+        The money does not even start the machines.
+    DataError
+        Neither N nor a law is given, or an argument cannot be.
+
+    Examples
+    --------
+    What does $1M buy for a 7B model?
+
+    >>> from scaling.published import published
+    >>> law = published("Hoffmann Approach 3 (unrounded)").law
+    >>> plan = solve_budget("1M", law=law, N="7B", gpu="H100 SXM", n_gpus=512, as_of="2026-10-10")
+    >>> 3e12 < plan.tokens < 7e12, round(plan.usd.value)
+    (True, 1000000)
+
+    And if the size is open:
+
+    >>> best = solve_budget("1M", law=law, gpu="H100 SXM", n_gpus=512, as_of="2026-10-10")
+    >>> best.params > 7e9 and best.loss.value < plan.loss.value
+    True
+    """
+    money = positive("usd", usd.strip().lstrip("$") if isinstance(usd, str) else usd, "dollars")
+    if not 0.0 < quantile < 1.0:
+        raise DataError(f"quantile must lie between 0 and 1, got {quantile!r}", column="quantile")
+    for name in ("D", "tokens"):
+        if name in settings:
+            raise DataError(f"{name} is what solve_budget finds: leave it out, or use cost()", column=name)
+    predict = fit.law if fit is not None else law
+    known = N if N is not None else settings.get("arch")
+    if known is None and predict is None:
+        raise DataError("give N, or a fit or law to choose it by", column="N")
+    search = _Search(money, quantile, settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are findings of the cost
+        if known is not None:
+            best = search.run(None if N is None else parse_count(N))
+            span = None
+        else:
+            assert predict is not None
+            loss = _loss_of(predict)
+            best = search.best(loss)
+            span = search.span(loss, best)
+    findings = _findings(best, predict, fit, chosen=settings.get("n_gpus") is None)
+    mean, single = _losses(fit, law, best, level)
+    return BudgetPlan(
+        money,
+        quantile,
+        best.plan.params,
+        best.plan.tokens,
+        _affordable(best, money),
+        mean,
+        single,
+        span,
+        best,
+        findings,
+    )
+
+
+class _Search:
+    """Runs of one cost."""
+
+    def __init__(self, money: float, quantile: float, settings: dict[str, Any]) -> None:
+        self.money, self.quantile, self.settings = money, quantile, settings
+        self._tokens = 1e9  # where the next search begins
+
+    def run(self, params: float | None) -> RunCost:
+        """Return the run of this size that costs the money: secant steps on ln cost against ln D."""
+        x = math.log(self._tokens)
+        fixed = self._cost(params, 1.0)
+        floor = fixed.usd_quantile(self.quantile)
+        if floor >= self.money:
+            raise BudgetError(
+                f"{dollars(self.money)} do not buy a run on {fixed.plan.n_gpus} x {fixed.plan.part.name}: starting the "
+                f"machines, storage and the rest take {dollars(floor)} before the first token. Use fewer GPUs, or less "
+                f"of them: {', '.join(k for k, s in fixed.shares.items() if s > 0.1)}.",
+                needed_usd=floor,
+            )
+        count = self.settings.get("n_gpus")
+        found, low, high = fixed, -math.inf, math.inf
+        for step in range(60):
+            found = self._cost(params, math.exp(x), count)
+            spent = found.usd_quantile(self.quantile)
+            if abs(spent / self.money - 1.0) <= _TOLERANCE:
+                break
+            low, high = (x, high) if spent < self.money else (low, x)
+            # Beyond what is fixed, money is very nearly proportional to tokens.
+            guess = x + math.log((self.money - floor) / max(spent - floor, 1e-300))
+            x = guess if low < guess < high else 0.5 * (max(low, x - 5.0) + min(high, x + 5.0))
+            if step >= 12 and count is None:  # the number of GPUs flips between two: hold it
+                count = found.plan.n_gpus
+                low, high = -math.inf, math.inf
+        self._tokens = found.plan.tokens
+        return found
+
+    def _cost(self, params: float | None, tokens: float, n_gpus: Any = None) -> RunCost:
+        asked = {**self.settings, "N": params, "D": tokens}
+        if n_gpus is not None:
+            asked["n_gpus"] = n_gpus
+        return cost(**asked)
+
+    def best(self, loss: Callable[[RunCost], float]) -> RunCost:
+        """Return the run with the lowest loss: a coarse search over ln N, then golden sections."""
+        coarse = {x: self._loss(x, loss) for x in np.log(np.geomspace(1e7, 1e13, 13))}
+        middle = min(coarse, key=coarse.__getitem__)
+        if not math.isfinite(coarse[middle]):
+            raise BudgetError(f"{dollars(self.money)} do not buy a run of any size with these settings.")
+        low, high = max(middle - 1.2, math.log(_SMALLEST)), min(middle + 1.2, math.log(_LARGEST))
+        a, b = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        fa, fb = self._loss(a, loss), self._loss(b, loss)
+        while high - low > 2e-3:
+            if fa <= fb:
+                high, b, fb = b, a, fa
+                a = high - _GOLDEN * (high - low)
+                fa = self._loss(a, loss)
+            else:
+                low, a, fa = a, b, fb
+                b = low + _GOLDEN * (high - low)
+                fb = self._loss(b, loss)
+        return self.run(math.exp(a if fa <= fb else b))
+
+    def span(self, loss: Callable[[RunCost], float], best: RunCost) -> tuple[float, float]:
+        """Return the sizes below and above the best one at which the loss is 0.5% higher."""
+        wanted = 1.005 * loss(best)
+        ends = []
+        for sign in (-1.0, 1.0):
+            near, far = math.log(best.plan.params), math.log(best.plan.params) + sign * 3.0
+            for _ in range(7):
+                middle = 0.5 * (near + far)
+                near, far = (middle, far) if self._loss(middle, loss) <= wanted else (near, middle)
+            ends.append(math.exp(near))
+        return ends[0], ends[1]
+
+    def _loss(self, log_params: float, loss: Callable[[RunCost], float]) -> float:
+        try:
+            return loss(self.run(math.exp(log_params)))
+        except BudgetError:
+            return math.inf
+
+
+def _loss_of(law: ChinchillaLaw) -> Callable[[RunCost], float]:
+    return lambda run: float(np.median(law.loss(run.plan.params, run.plan.tokens)))
+
+
+def _affordable(run: RunCost, money: float) -> Estimate:
+    """Tokens for the money, draw by draw: beyond what is fixed, cost is proportional to tokens."""
+    low, middle, high = quantiles(run.outcome.total_usd, ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
+    d = run.plan.tokens
+    return Estimate(d * money / middle, d * money / high, d * money / low, LEVEL, "median", "D", "tokens")
+
+
+def _losses(
+    fit: ChinchillaFit | None, law: ChinchillaLaw | None, run: RunCost, level: float | None
+) -> tuple[Estimate | None, Estimate | None]:
+    n, d = run.plan.params, run.plan.tokens
+    if fit is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the distance to the runs is a finding
+            answer = fit.predict(n, d, level=level)
+        return answer.mean, answer.prediction
+    if law is None:
+        return None, None
+    draws = np.atleast_1d(np.asarray(law.loss(n, d), dtype=np.float64))
+    if draws.size == 1:
+        return Estimate(float(draws[0]), math.nan, math.nan, 0.95, "optimum", "loss of the law"), None
+    share = 0.95 if level is None else level
+    low, middle, high = quantiles(draws, ((1 - share) / 2, 0.5, (1 + share) / 2))
+    return Estimate(middle, low, high, share, "median", "loss of the law"), None
+
+
+def _findings(
+    run: RunCost, law: ChinchillaLaw | None, fit: ChinchillaFit | None, *, chosen: bool
+) -> tuple[Finding, ...]:
+    found = [f for f in run.findings if f.severity != "info"]
+    if chosen:
+        words = f"{run.plan.n_gpus} GPUs were chosen, so that the run ends in about a month: give n_gpus."
+        found.append(Finding("n_gpus_chosen", "info", words, {"n_gpus": run.plan.n_gpus}))
+    if fit is not None:
+        from scaling.diagnose import extrapolation
+
+        away = extrapolation(fit.runs, 6.0 * run.plan.params * run.plan.tokens)
+        if away > 0:
+            words = f"the run lies {away:.1f} decades of compute beyond the runs the law was fitted to."
+            found.append(
+                Finding("extrapolation", "warning" if away > 1 else "info", words, {"decades": away})
+            )
+    if law is not None and run.plan.active != run.plan.params:
+        words = "the law is asked for all parameters of a mixture; it knows dense models."
+        found.append(Finding("law_of_dense_models", "warning", words, {}))
+    return tuple(found)
