@@ -36,7 +36,7 @@ from scaling.plots import (
 )
 from scaling.plots.labels import packed, spread
 from scaling.plots.numbers import budgets, natural_breaks, size_groups
-from scaling.plots.style import _log_ticks, flops_text
+from scaling.plots.style import SIZE, SIZES, _log_ticks, flops_text
 
 mpl.use("Agg")
 
@@ -69,6 +69,19 @@ def fits():
     }
 
 
+@pytest.fixture(scope="module")
+def drawn(fits):
+    """``drawn(name, kind)``: the axes of a plot, drawn once for all tests that only look."""
+    known = {}
+
+    def look(name, kind):
+        if (name, kind) not in known:
+            known[name, kind] = draw(fits[name], kind, _new_axes(kind))
+        return known[name, kind]
+
+    return look
+
+
 def _axes(ax):
     return [ax, *ax.child_axes]
 
@@ -77,8 +90,8 @@ def _texts(ax):
     return [t.get_text() for a in _axes(ax) for t in (*a.texts, a.title, a._left_title)]
 
 
-def _new_axes():
-    figure = Figure(figsize=(7, 5), layout="constrained")
+def _new_axes(kind="curves"):
+    figure = Figure(figsize=SIZES.get(kind, SIZE), layout="constrained")
     FigureCanvasAgg(figure)  # without one, canvas.draw() draws nothing and lays nothing out
     return figure.add_subplot()
 
@@ -87,13 +100,15 @@ def _new_axes():
 
 
 @pytest.mark.parametrize("kind", QUICK)
-@pytest.mark.parametrize("name", ["hoffmann", "bare"])
+@pytest.mark.parametrize("name", ["hoffmann", "cpu", "bare"])
 def test_plots_regenerate_from_the_saved_fit_and_from_the_csv(fits, name, kind, tmp_path):
     """The saved fit holds runs and draws: same numbers, same picture. So does the CSV beside a picture."""
     fit = fits[name]
     fit.save(tmp_path / "fit.json")
     again = ChinchillaFit.load(tmp_path / "fit.json")
     pd.testing.assert_frame_equal(plot_data(again, kind), plot_data(fit, kind))
+    if name != "hoffmann":  # pictures are slow, and one table shows it
+        return
     picture, table = save(again, kind, tmp_path / "plot.svg")
     assert (picture, table) == (tmp_path / "plot.svg", tmp_path / "plot.csv")
     read = pd.read_csv(table)
@@ -194,8 +209,8 @@ def test_residuals_are_in_percent_and_outliers_are_named(fits):
     assert data.sort_values("normal_quantile")["residual"].is_monotonic_increasing
 
 
-def test_cloud_shows_correlations_and_free_coefficients_alone(fits):
-    ax = draw(fits["hoffmann"], "cloud", _new_axes())
+def test_cloud_shows_correlations_and_free_coefficients_alone(fits, drawn):
+    ax = drawn("hoffmann", "cloud")
     draws = fits["hoffmann"].draws
     wanted = np.corrcoef(draws.E, draws.beta)[0, 1]
     assert f"{wanted:+.2f}".replace("-", "−") in _texts(ax)
@@ -208,34 +223,36 @@ def test_cloud_shows_correlations_and_free_coefficients_alone(fits):
     assert "β" not in labels
 
 
-def test_profile_is_drawn_from_its_data(fits):
-    fit = fits["grid"]
+def test_profile_is_drawn_from_its_data(drawn):
+    """Held and tied coefficients have no profile: one is left here."""
+    fit = _fit(**_grid(), n_boot=40, fixed={"E": 1.8}, tied=True)
     data = profile_data(fit, n_boot=20)
-    assert set(data["coefficient"]) == {"", "E", "alpha", "beta"}
-    best = data[data["series"] == "optimum"].set_index("coefficient")["value"]
-    assert best["alpha"] == fit.law.alpha
+    assert set(data["coefficient"]) == {"", "alpha"}
+    best = data[data["series"] == "optimum"].iloc[0]
+    assert best["value"] == fit.law.alpha
+    assert best["low"] < best["value"] < best["high"]
     ax = draw(fit, "profile", _new_axes(), data=data)
-    assert [a.get_xlabel() for a in ax.child_axes] == ["E", "α", "β"]
-    assert "no bootstrap draws" in " ".join(_texts(draw(fits["bare"], "profile", _new_axes())))
+    assert [a.get_xlabel() for a in ax.child_axes] == ["α"]
+    assert "no bootstrap draws" in " ".join(_texts(drawn("bare", "profile")))
 
 
 # --- honesty -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", QUICK)
-def test_a_fit_that_is_not_identified_says_so_on_every_plot(fits, kind):
+def test_a_fit_that_is_not_identified_says_so_on_every_plot(fits, drawn, kind):
     assert fits["cpu"].verdict == "not identified"
-    said = " ".join(_texts(draw(fits["cpu"], kind, _new_axes())))
+    said = " ".join(_texts(drawn("cpu", kind)))
     assert "Not identified: E is at its bound 0" in said
-    assert "identified" not in " ".join(_texts(draw(fits["hoffmann"], kind, _new_axes())))
+    assert "identified" not in " ".join(_texts(drawn("hoffmann", kind)))
 
 
-def test_a_refused_answer_is_no_answer_on_the_plot(fits):
+def test_a_refused_answer_is_no_answer_on_the_plot(fits, drawn):
     mark = tokens_data(fits["cpu"]).query("series == 'mark'").iloc[0]
     assert not mark["identified"]
     assert "D*(1B) is not identified" in mark["note"]
     assert "decades of compute beyond the runs" in mark["note"]
-    ax = draw(fits["cpu"], "tokens", _new_axes())
+    ax = drawn("cpu", "tokens")
     assert mark["note"] in _texts(ax)
     # The band is far wider than the plot: the plot keeps to where something can be seen.
     low, high = ax.child_axes[0].get_ylim()
@@ -243,8 +260,8 @@ def test_a_refused_answer_is_no_answer_on_the_plot(fits):
 
 
 @pytest.mark.parametrize("kind", QUICK)
-def test_without_draws_there_are_no_bands(fits, kind):
-    ax = draw(fits["bare"], kind, _new_axes())
+def test_without_draws_there_are_no_bands(fits, drawn, kind):
+    ax = drawn("bare", kind)
     assert not [c for a in _axes(ax) for c in a.collections if isinstance(c, PolyCollection)]
     if kind != "residuals":  # has no intervals to miss
         assert "no bootstrap draws" in " ".join(_texts(ax))
@@ -287,14 +304,13 @@ WORLDS = {
     "eight runs": _few,
     "no noise": lambda: _grid(noise=0.0),
     "losses of a millionth": lambda: _grid() | {"loss": _grid()["loss"] * 1e-6},
-    "losses of a million": lambda: _grid() | {"loss": _grid()["loss"] * 1e6},
 }
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_every_world_can_be_drawn(world):
     """Whatever the runs, plots come without an error, a warning, or a limit that is no number."""
-    fit = _fit(**WORLDS[world](), n_boot=40)
+    fit = _fit(**WORLDS[world](), n_boot=10)
     for kind in QUICK:
         ax = draw(fit, kind, _new_axes())
         limits = [v for a in _axes(ax) for v in (*a.get_xlim(), *a.get_ylim())]
@@ -327,12 +343,8 @@ def test_files_leave_no_figure_and_no_setting_behind(fits):
 
 @pytest.mark.parametrize("kind", QUICK)
 @pytest.mark.parametrize("name", ["hoffmann", "cpu"])
-def test_nothing_is_cut_off_and_no_label_covers_another(fits, name, kind):
-    from scaling.plots.style import SIZE, SIZES
-
-    ax = _new_axes()
-    ax.figure.set_size_inches(*SIZES.get(kind, SIZE))
-    draw(fits[name], kind, ax)
+def test_nothing_is_cut_off_and_no_label_covers_another(drawn, name, kind):
+    ax = drawn(name, kind)
     ax.figure.canvas.draw()
     inside = ax.figure.get_tightbbox()
     width, height = ax.figure.get_size_inches()
@@ -353,15 +365,15 @@ def test_nothing_is_cut_off_and_no_label_covers_another(fits, name, kind):
                 assert not a.overlaps(b), (group[i].get_text(), group[j].get_text())
 
 
-def test_axes_say_what_they_measure(fits):
-    ax = draw(fits["hoffmann"], "curves", _new_axes())
+def test_axes_say_what_they_measure(drawn):
+    ax = drawn("hoffmann", "curves")
     assert ax.get_xlabel() == "training tokens D"
     assert ax.get_ylabel() == "loss (nats/token)"
-    ax = draw(fits["hoffmann"], "contours", _new_axes())
+    ax = drawn("hoffmann", "contours")
     assert ax.get_xlabel() == "total parameters N"
     ticks = [t.get_text() for t in ax.get_xticklabels() if t.get_text()]
     assert {"100M", "1B", "10B"} <= set(ticks)
-    assert draw(fits["cpu"], "curves", _new_axes()).get_ylabel() == "loss (nats/byte)"
+    assert drawn("cpu", "curves").get_ylabel() == "loss (nats/byte)"
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
@@ -417,7 +429,7 @@ def test_large_tables_are_thinned_in_the_picture_alone():
     rng = np.random.default_rng(0)
     n, d = 10 ** rng.uniform(7, 9, 3000), 10 ** rng.uniform(9, 11, 3000)
     loss = (1.8 + 480 / n**0.35 + 2100 / d**0.37) * np.exp(0.01 * rng.normal(size=3000))
-    fit = _fit(params=n, tokens=d, loss=loss, n_boot=10)
+    fit = _fit(params=n, tokens=d, loss=loss, n_boot=0)
     for kind in ("curves", "residuals"):
         data = plot_data(fit, kind)
         assert (data["series"] == "run").sum() == 3000
