@@ -11,6 +11,7 @@ from economics.plan_facts import Facts
 from economics.plan_formula import FormulaError, evaluate
 from economics.plan_schema import BudgetLine
 from economics.price_search import prices
+from economics.run_estimates import dollars
 from scaling.findings import Finding
 from scaling.units import format_count
 
@@ -18,11 +19,6 @@ from scaling.units import format_count
 _ROUND_USD, _ROUND = 0.5, 0.04
 #: A price this many times outside the interval of the price book is looked at again.
 _FAR = 2.0
-
-
-def money(usd: float) -> str:
-    """Write dollars."""
-    return f"${usd:,.2f}" if usd < 1e4 else f"${usd:,.0f}"
 
 
 def check_lines(facts: Facts) -> Iterator[Finding]:
@@ -33,13 +29,13 @@ def check_lines(facts: Facts) -> Iterator[Finding]:
             expected = line.hours * price
             if abs(expected - line.usd) > max(_ROUND_USD, _ROUND * expected):
                 words = (
-                    f"budget line {line.name!r}: {line.hours:g} h x {money(price)}/h = {money(expected)}, not "
-                    f"{money(line.usd)}."
+                    f"budget line {line.name!r}: {line.hours:g} h x {dollars(price)}/h = {dollars(expected)}, not "
+                    f"{dollars(line.usd)}."
                 )
                 yield Finding("line_disagrees", "error", words, {"line": line.usd, "computed": expected})
         if {"storage", "egress"} <= set(line.covers):
             words = (
-                f"budget line {line.name!r} ({money(line.usd)}) is two costs: storage grows with GB and months, "
+                f"budget line {line.name!r} ({dollars(line.usd)}) is two costs: storage grows with GB and months, "
                 f"egress with every GB that leaves. Give each a line."
             )
             yield Finding("two_costs_in_one_line", "warning", words, {"line": line.usd})
@@ -72,12 +68,12 @@ def check_sum(facts: Facts) -> Iterator[Finding]:
     added = " + ".join(f"{line.usd:g}" for line in budget.lines)
     evidence = {"sum": total, "budget": budget.usd}
     if total > budget.usd * 1.001:
-        over = money(total - budget.usd)
-        words = f"the lines {added} = {money(total)} are {over} over the budget of {money(budget.usd)}."
+        over = dollars(total - budget.usd)
+        words = f"the lines {added} = {dollars(total)} are {over} over the budget of {dollars(budget.usd)}."
         yield Finding("over_budget", "error", words, evidence)
     elif total < budget.usd * 0.999:
         words = (
-            f"the lines {added} = {total:g} of {budget.usd:g}: {money(budget.usd - total)} "
+            f"the lines {added} = {total:g} of {budget.usd:g}: {dollars(budget.usd - total)} "
             f"({1 - total / budget.usd:.0%}) have no line."
         )
         yield Finding("lines_do_not_sum", "warning", words, evidence)
@@ -93,8 +89,8 @@ def check_run_cost(facts: Facts) -> Iterator[Finding]:
     cost = hours * price
     if cost > budget.usd:
         words = (
-            f"{hours:g} h x {facts.n_gpus} x {money(facts.get('run.usd_per_gpu_hour'))} = {money(cost)}, over the "
-            f"budget of {money(budget.usd)}: it pays for {budget.usd / price:.3g} h."
+            f"{hours:g} h x {facts.n_gpus} x {dollars(facts.get('run.usd_per_gpu_hour'))} = {dollars(cost)}, over the "
+            f"budget of {dollars(budget.usd)}: it pays for {budget.usd / price:.3g} h."
         )
         yield Finding("run_over_budget", "error", words, {"usd": cost, "budget": budget.usd})
 
@@ -106,7 +102,7 @@ def check_on_demand(facts: Facts) -> Iterator[Finding]:
     if fallback is None or market in (None, "on-demand"):
         return
     if price is not None and market == "spot" and price >= fallback:
-        words = f"spot at {money(price)} is not cheaper than on-demand at {money(fallback)}: one of them is mislabelled."
+        words = f"spot at {dollars(price)} is not cheaper than on-demand at {dollars(fallback)}: one is mislabelled."
         yield Finding("spot_not_cheaper", "error", words, {"spot": price, "on_demand": fallback})
     if budget is None:
         return
@@ -126,9 +122,9 @@ def check_on_demand(facts: Facts) -> Iterator[Finding]:
     if total > budget.usd:
         n_hours = math.fsum(line.hours or 0.0 for line, _ in hours)
         words = (
-            f"on demand at {money(fallback)} the same {n_hours:g} h cost {money(running)}, with the other lines "
-            f"{money(total)}: {money(total - budget.usd)} over the budget of {money(budget.usd)}, should there be "
-            f"no {market} machine."
+            f"on demand at {dollars(fallback)} the same {n_hours:g} h cost {dollars(running)}, with the other lines "
+            f"{dollars(total)}: {dollars(total - budget.usd)} over the budget of {dollars(budget.usd)}, should "
+            f"there be no {market} machine."
         )
         yield Finding("on_demand_over_budget", "warning", words, {"usd": total, "compute": running})
 
@@ -151,11 +147,13 @@ def check_price(facts: Facts) -> Iterator[Finding]:
         return
     n = facts.n_gpus or 1
     hint = (
-        f" Is {money(price)} the price of all {n}?" if n > 1 and quote.low <= price / n <= quote.high else ""
+        f" Is {dollars(price)} the price of all {n}?"
+        if n > 1 and quote.low <= price / n <= quote.high
+        else ""
     )
     words = (
-        f"{money(price)} per GPU-hour for {part.name} {run.market}: the price book has {money(quote.median)}, 80% "
-        f"{money(quote.low)} to {money(quote.high)}, newest of {quote.age_days} days before.{hint}"
+        f"{dollars(price)} per GPU-hour for {part.name} {run.market}: the price book has {dollars(quote.median)}, 80% "
+        f"{dollars(quote.low)} to {dollars(quote.high)}, newest of {quote.age_days} days before.{hint}"
     )
     evidence = {"price": price, "low": quote.low, "median": quote.median, "high": quote.high}
     yield Finding("price_unusual", "warning", words, evidence)

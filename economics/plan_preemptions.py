@@ -12,9 +12,9 @@ from economics.interruptions import (
     interruption_rate,
 )
 from economics.plan_facts import Facts
-from economics.plan_money import money
 from economics.plan_schema import BudgetLine
 from economics.plan_sections import CheckpointSection
+from economics.run_estimates import dollars
 from scaling.findings import Finding, Severity
 
 #: What no checkpoint at all on machines that are taken away leads to is not a number worth printing.
@@ -63,7 +63,7 @@ def check_preemptions(facts: Facts) -> Iterator[Finding]:
         yield Finding("preemptions", "info", f"{words}.", evidence)
         return
     usd = (low * price, high * price)
-    words += f" or {money(usd[0])} to {money(usd[1])}"
+    words += f" or {dollars(usd[0])} to {dollars(usd[1])}"
     evidence["usd"] = usd
     yield from _against_lines(lines, usd, words, evidence, stated=bool(every))
 
@@ -101,7 +101,7 @@ def _against_lines(
     shared = sorted({cost for line in paying for cost in line.covers} - {"rework", "buffer"})
     also = f", which is also there for {', '.join(shared)}" if shared else ""
     share = f"{usd[0] / there:.0%} to {usd[1] / there:.0%}" if there else "all and more"
-    words += f", {share} of the {money(there)} in {names}{also}."
+    words += f", {share} of the {dollars(there)} in {names}{also}."
     needed = usd[1] if shared else sum(usd) / 2
     severity: Severity = "info"
     if needed > there:

@@ -88,7 +88,8 @@ def svg(fit: ChinchillaFit, kind: str, *, data: pd.DataFrame | None = None) -> s
     The same fit gives the same bytes. Ids start with the kind, so that several plots fit on one page.
     """
     file = io.BytesIO()
-    _write(fit, kind, file, "svg", plot_data(fit, kind) if data is None else data)
+    shown = plot_data(fit, kind) if data is None else data
+    _write(lambda ax: draw(fit, kind, ax, data=shown), file, "svg", SIZES.get(kind, SIZE))
     return _inline(file.getvalue().decode(), kind)
 
 
@@ -110,15 +111,52 @@ def save(fit: ChinchillaFit, kind: str, path: str | Path, *, dpi: int = 160) -> 
     -------
     picture, csv : Path
     """
+    data = plot_data(fit, kind)
+    return write_picture(
+        path, lambda ax: draw(fit, kind, ax, data=data), data, SIZES.get(kind, SIZE), dpi=dpi
+    )
+
+
+def write_picture(
+    path: str | Path,
+    paint: Callable[[Axes], Any],
+    data: pd.DataFrame,
+    size: tuple[float, float] = SIZE,
+    *,
+    dpi: int = 160,
+) -> tuple[Path, Path]:
+    """Write a picture and, beside it, the numbers it shows.
+
+    Parameters
+    ----------
+    path : path
+        The picture; its suffix (.png, .svg, .pdf) says in which format. The CSV has the same name.
+    paint : callable
+        Draws on the axes it is given.
+    data : DataFrame
+        The numbers.
+    size : (float, float)
+        Width and height in inches.
+    dpi : int
+        Dots per inch of a .png.
+
+    Returns
+    -------
+    picture, csv : Path
+
+    Raises
+    ------
+    DataError
+        The suffix is none of these.
+    """
     picture = Path(path)
     if picture.suffix.lower() not in _FORMATS:
         raise DataError(
             f"{picture.name}: a plot is written as {', '.join(_FORMATS)}; the suffix chooses", column="path"
         )
     table = picture.with_suffix(".csv")
-    data = plot_data(fit, kind)
     file = io.BytesIO()
-    _write(fit, kind, file, picture.suffix.lower()[1:], data, dpi=dpi)
+    _write(paint, file, picture.suffix.lower()[1:], size, dpi=dpi)
     picture.write_bytes(file.getvalue())
     data.to_csv(table, index=False)
     return picture, table
@@ -133,15 +171,15 @@ def _function(kind: str, suffix: str = "") -> Callable[..., Any]:
 
 
 def _write(
-    fit: ChinchillaFit, kind: str, file: io.BytesIO, form: str, data: pd.DataFrame, *, dpi: int = 160
+    paint: Callable[[Axes], Any], file: io.BytesIO, form: str, size: tuple[float, float], *, dpi: int = 160
 ) -> None:
     """Draw on a figure of its own, not one of pyplot's, and write it without a date."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=SIZES.get(kind, SIZE), layout="constrained")
-        draw(fit, kind, figure.add_subplot(), data=data)
+        figure = Figure(figsize=size, layout="constrained")
+        paint(figure.add_subplot())
         metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
         figure.savefig(file, format=form, dpi=dpi, metadata=metadata)
 
