@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from scaling.estimate import Estimate
+from scaling.units import format_count
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Prediction:
         )
         kind = "" if self.loss_kind == "unstated" else f" ({self.loss_kind} loss)"
         return (
-            f"loss at N={self.params:.4g}, D={self.tokens:.4g}{kind}\n  law      {self.mean}\n"
+            f"loss at N={format_count(self.params)}, D={format_count(self.tokens)}{kind}\n  law      {self.mean}\n"
             f"  one run  {self.prediction}{away}"
         )
 
@@ -115,7 +116,7 @@ class Regime:
         ratio = self.factor.value if self.factor.value >= 1 else 1 / self.factor.value
         side = "over" if self.factor.value >= 1 else "under"
         return (
-            f"N={self.params:.4g}, D={self.tokens:.4g}: {self.label} ({side} by {ratio:.3g}x)\n"
+            f"N={format_count(self.params)}, D={format_count(self.tokens)}: {self.label} ({side} by {ratio:.3g}x)\n"
             f"  D/D*(N)      {self.factor}\n  loss         {self.loss}\n"
             f"  above optimal at the same FLOPs  {self.excess_loss}"
         )

@@ -26,6 +26,7 @@ from scaling.resample import labels
 from scaling.runs import RunTable
 from scaling.sandwich import observed, planned, sandwich, scaled_eigen
 from scaling.targets import Target, target_function, written
+from scaling.units import format_count
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,10 @@ class Suggestion:
     target: str
 
     def __str__(self) -> str:
-        from scaling.units import format_count
-
-        added = " and ".join(f"N={format_count(n, 2)}, D={format_count(d, 2)}" for n, d in self.runs)
+        each = [f"N={format_count(n, 2)}, D={format_count(d, 2)}" for n, d in self.runs]
+        added = " and ".join(
+            f"{'' if (k := each.count(run)) == 1 else f'{k} times '}{run}" for run in dict.fromkeys(each)
+        )
         if math.isinf(self.se_after):
             return f"Adding runs at {added} would not yet identify {self.target}, but come nearest to it."
         before = "infinite" if math.isinf(self.se_before) else f"{self.se_before:.2g}"

@@ -9,6 +9,7 @@ from scaling.diagnose import Diagnostics, extrapolation
 from scaling.errors import DataError, ExtrapolationWarning, NotIdentifiedError
 from scaling.estimate import Estimate
 from scaling.runs import RunTable
+from scaling.units import format_count
 
 Unidentified = Literal["raise", "return"]
 
@@ -44,14 +45,18 @@ def guard(
     away = extrapolation(runs, flops)
     why = []
     if has_draws and not answer.high <= HOPELESS_RATIO * answer.low:
-        why.append(f"its {100 * answer.level:g}% interval runs from {answer.low:.3g} to {answer.high:.3g}")
+        why.append(
+            f"its {100 * answer.level:g}% interval runs from {format_count(answer.low)} to {format_count(answer.high)}"
+        )
     if away > REFUSE_DECADES:
         why.append(f"it lies {away:.1f} decades of compute beyond the runs fitted")
     if why and unidentified == "raise":
         remedy = diagnostics.remedy
         if away > WARN_DECADES:
             near = flops / 10**WARN_DECADES
-            remedy = f"It takes runs of about {near:.0e} FLOP or more to bring it within reach. {remedy}".strip()
+            remedy = (
+                f"It takes runs of about {near:.0e} FLOP or more to bring it within reach. {remedy}".strip()
+            )
         remedy = remedy or "More runs, spread over N and over D/N, would identify it."
         raise NotIdentifiedError(
             f"{answer.name} is not identified by these {len(runs)} runs: {' and '.join(why)}. {remedy} "
@@ -60,10 +65,14 @@ def guard(
             condition_number=diagnostics.condition_number,
             remedy=remedy,
         )
+    warn_if_far(answer.name, away, stacklevel=5)
+
+
+def warn_if_far(what: str, away: float, *, stacklevel: int = 3) -> None:
+    """Warn of an answer more than 1.5 decades of compute beyond the runs."""
     if away > WARN_DECADES:
         warnings.warn(
-            f"{answer.name} lies {away:.1f} decades of compute beyond the runs fitted; its interval holds if the "
-            "law does",
+            f"{what} lies {away:.1f} decades of compute beyond the runs fitted; its interval holds if the law does",
             ExtrapolationWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )

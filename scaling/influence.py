@@ -12,6 +12,7 @@ from scaling.laws.chinchilla import Attached, ChinchillaLaw
 from scaling.newton import Objective
 from scaling.runs import RunTable
 from scaling.solver import solve
+from scaling.units import format_count
 
 #: Rows left out one by one; above this number only those with the largest residuals are.
 _EXACT_ROWS = 400
@@ -103,8 +104,8 @@ def influence_findings(found: Influence, law: ChinchillaLaw, draws: ChinchillaLa
             Finding(
                 "influential_row",
                 "warning",
-                f"Single rows move D*({at:.3g}) by more than its standard error ({100 * np.expm1(error):.0f}%): "
-                f"leaving out {shown}. Check those runs.",
+                f"Single rows move D*({format_count(at)}) by more than its standard error "
+                f"({100 * np.expm1(error):.0f}%): leaving out {shown}. Check those runs.",
                 {"rows": [int(r) for r in rows], "change": [float(c) for c in change], "se": error},
             )
         )
@@ -126,8 +127,8 @@ def influence_findings(found: Influence, law: ChinchillaLaw, draws: ChinchillaLa
                 "warning",
                 f"Without the {len(rows_out)} row(s) with {what} (rows {', '.join(map(str, rows_out[:8]))}"
                 f"{', ...' if len(rows_out) > 8 else ''}): alpha {law.alpha:.3f} -> {other.alpha:.3f}, beta "
-                f"{law.beta:.3f} -> {other.beta:.3f}, D*({at:.3g}) {law.tokens_at(at):.4g} -> "
-                f"{other.tokens_at(at):.4g}. None was dropped; decide, and say so when you do.",
+                f"{law.beta:.3f} -> {other.beta:.3f}, D*({format_count(at)}) {format_count(law.tokens_at(at))} -> "
+                f"{format_count(other.tokens_at(at))}. None was dropped; decide, and say so when you do.",
                 {"rows": list(rows_out), "law": other.to_dict(), "shift": shift},
             )
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,15 +11,16 @@ from scaling.answers import Optimum, Prediction, Regime, regime_label
 from scaling.arguments import positive_count
 from scaling.audit import Audit
 from scaling.diagnose import Diagnostics, extrapolation
-from scaling.errors import DataError, ExtrapolationWarning
+from scaling.errors import DataError
 from scaling.estimate import COUNT_UNITS, Estimate
-from scaling.guard import WARN_DECADES, Unidentified, guard
+from scaling.guard import Unidentified, guard, warn_if_far
 from scaling.intervals import check_level, estimate
 from scaling.laws.base import Array, Index, quiet
 from scaling.laws.chinchilla import COEFFICIENTS, FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
 from scaling.runs import RunTable
 from scaling.settings import Settings
 from scaling.solver import Certificate
+from scaling.units import format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,7 +145,9 @@ class ChinchillaFit:
             compute beyond the data; the message says what would identify it.
         """
         n = positive_count("params", params)
-        out = self._estimate(self.draws.tokens_at(n), self.law.tokens_at(n), f"D*({n:.4g})", "tokens", level)
+        out = self._estimate(
+            self.draws.tokens_at(n), self.law.tokens_at(n), f"D*({format_count(n)})", "tokens", level
+        )
         self._guard(out, n * out.value * FLOPS_PER_PARAM_TOKEN, unidentified)
         return out
 
@@ -154,7 +156,9 @@ class ChinchillaFit:
     ) -> Estimate:
         """Return N*(D): the size for which `tokens` are compute-optimal. See `tokens_at`."""
         d = positive_count("tokens", tokens)
-        out = self._estimate(self.draws.params_at(d), self.law.params_at(d), f"N*({d:.4g})", "params", level)
+        out = self._estimate(
+            self.draws.params_at(d), self.law.params_at(d), f"N*({format_count(d)})", "params", level
+        )
         self._guard(out, d * out.value * FLOPS_PER_PARAM_TOKEN, unidentified)
         return out
 
@@ -164,7 +168,7 @@ class ChinchillaFit:
         """Return D*(N)/N. It is constant only when alpha = beta. See `tokens_at`."""
         n = positive_count("params", params)
         draws, value = self.draws.tokens_per_param(n), self.law.tokens_per_param(n)
-        out = self._estimate(draws, value, f"D*/N at {n:.4g}", "tokens/param", level)
+        out = self._estimate(draws, value, f"D*/N at {format_count(n)}", "tokens/param", level)
         self._guard(out, n * n * out.value * FLOPS_PER_PARAM_TOKEN, unidentified)
         return out
 
@@ -212,13 +216,7 @@ class ChinchillaFit:
             law * np.exp(noise), mean.value, "loss of one run", self.runs.loss_unit, level
         )
         single = replace(single, low=min(single.low, mean.low), high=max(single.high, mean.high))
-        if away > WARN_DECADES:
-            warnings.warn(
-                f"N={n:.3g}, D={d:.3g} lies {away:.1f} decades of compute beyond the runs fitted; intervals "
-                "hold if the law does",
-                ExtrapolationWarning,
-                stacklevel=2,
-            )
+        warn_if_far(f"The loss at N={format_count(n)}, D={format_count(d)}", away)
         return Prediction(n, d, mean, single, away, self.runs.loss_kind)
 
     @quiet

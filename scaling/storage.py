@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from dataclasses import asdict, fields
@@ -42,6 +43,10 @@ def write_atomically(path: str | Path, text: str) -> None:
     target = Path(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
+        # mkstemp lets nobody else read; a report is made to be read.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
@@ -70,7 +75,7 @@ def fit_to_json(fit: ChinchillaFit) -> str:
         "cluster": fit.cluster.tolist(),
         "settings": asdict(fit.settings),
     }
-    return json.dumps(data, default=_plain)
+    return json.dumps(_strict(data), allow_nan=False)
 
 
 def fit_from_json(text: str) -> ChinchillaFit:
@@ -82,7 +87,7 @@ def fit_from_json(text: str) -> ChinchillaFit:
         The text is no saved fit, or one of another format.
     """
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_hook=_loose)
     except json.JSONDecodeError as error:
         raise DataError(f"not a saved fit: {error}") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
@@ -173,8 +178,19 @@ def _diagnostics_from_dict(data: dict[str, Any]) -> Diagnostics:
     return Diagnostics(**out)
 
 
-def _plain(value: Any) -> Any:
-    """Turn numpy's types into Python's for JSON."""
+def _strict(value: Any) -> Any:
+    """Return plain types without nan and infinities, which JSON does not know: {"float": "inf"}."""
     if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} has no place in a saved fit")
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(k): _strict(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    return value
+
+
+def _loose(pairs: dict[str, Any]) -> Any:
+    """Inverse of what `_strict` does to nan and infinities."""
+    return float(pairs["float"]) if pairs.keys() == {"float"} else pairs

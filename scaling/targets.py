@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from scaling.errors import DataError
 from scaling.laws.chinchilla import ChinchillaLaw
-from scaling.units import parse_count
+from scaling.units import format_count, parse_count
 
 Target = str | Callable[[ChinchillaLaw], float]
 
@@ -52,4 +52,6 @@ def written(target: Target) -> str:
     if not isinstance(target, str):
         return getattr(target, "__name__", "the target")
     name, _, at = target.partition("@")
-    return {"ln_tokens": f"ln D*({at})", "ln_params": f"ln N*({at})"}.get(name, target)
+    if name not in ("ln_tokens", "ln_params"):
+        return target
+    return f"ln {'D' if name == 'ln_tokens' else 'N'}*({format_count(parse_count(at))})"

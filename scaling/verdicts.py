@@ -13,6 +13,7 @@ from scaling.laws.base import quiet
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
 from scaling.runs import RunTable
 from scaling.solver import Certificate
+from scaling.units import format_count
 
 #: Condition number of the centred, column-scaled Jacobian. Designs that determine the law have 25-65
 #: (the 240 points of Hoffmann et al. 33); D = 20 N with 10% scatter has 250, without scatter 1e6.
@@ -60,7 +61,7 @@ def identification_findings(
                     "second_basin",
                     "warning",
                     f"{certificate.n_basins} separate minima; the second lies only {100 * gap:.2g}% above the best "
-                    f"and puts D*({middle:.3g}) at {there:.3g} instead of {here:.3g}.",
+                    f"and puts D*({format_count(middle)}) at {format_count(there)} instead of {format_count(here)}.",
                     {"n_basins": certificate.n_basins, "gap": gap, "tokens_at": [here, there]},
                 )
             )
@@ -174,8 +175,8 @@ def _wide(middle: float, low: float, high: float, level: float) -> Finding:
     return Finding(
         "wide_optimum",
         "warning" if high <= _HOPELESS * low else "error",
-        f"Even in the middle of the runs (N = {middle:.3g}) the {100 * level:g}% interval of D* runs from "
-        f"{low:.3g} to {high:.3g} tokens.",
+        f"Even in the middle of the runs (N = {format_count(middle)}) the {100 * level:g}% interval of D* runs from "
+        f"{format_count(low)} to {format_count(high)} tokens.",
         {"quantities": ["tokens_at"], "params": middle, "low": low, "high": high},
     )
 
@@ -197,8 +198,9 @@ def _spread_findings(runs: RunTable, draws: ChinchillaLaw, level: float) -> list
             Finding(
                 "optimum_outside",
                 "error" if outside.all() else "warning",
-                f"The optimum is not inside the grid: for {c:.2g} FLOP, a budget these runs spent, the best size is "
-                f"N = {n:.3g}, {side} the {'smallest' if side == 'below' else 'largest'} run ({edge:.3g}).",
+                f"The optimum is not inside the grid: for {c:.2g} FLOP, a budget these runs spent, the best size "
+                f"is N = {format_count(n)}, {side} the {'smallest' if side == 'below' else 'largest'} run "
+                f"({format_count(edge)}).",
                 {"flops": float(c), "params": float(n), "budgets_outside": int(outside.sum())},
             )
         )
