@@ -124,7 +124,7 @@ def _log_ticks(low: float, high: float) -> tuple[list[float], list[float]]:
         values = [float(f"{m}e{int(d)}") for d in decades if d % every == 0 for m in multiples]
         return [v for v in values if low <= v <= high]
 
-    minor = ticks((1,)) if length > 8 else ticks(range(1, 10))
+    minor = ticks((1,)) if length > 5 else ticks(range(1, 10))
     major = ticks(heads, step)
     if len(major) < 3:
         from matplotlib.ticker import MaxNLocator
