@@ -155,18 +155,22 @@ class _Search:
             )
         count = self.settings.get("n_gpus")
         found, low, high = fixed, -math.inf, math.inf
-        for step in range(60):
+        before: tuple[float, float] | None = None
+        for step in range(80):
             found = self._cost(params, math.exp(x), count)
             spent = found.usd_quantile(self.quantile)
-            if abs(spent / self.money - 1.0) <= _TOLERANCE:
+            miss = math.log(spent / self.money)
+            if abs(miss) <= _TOLERANCE:
                 break
-            low, high = (x, high) if spent < self.money else (low, x)
-            # Beyond what is fixed, money is very nearly proportional to tokens.
+            low, high = (x, high) if miss < 0 else (low, x)
+            if step == 12 and count is None:  # the number of GPUs flips between two: hold it
+                count, low, high, before = found.plan.n_gpus, -math.inf, math.inf, None
+            # Money less what is fixed is nearly proportional to tokens; then secant steps, kept in the bracket.
             guess = x + math.log((self.money - floor) / max(spent - floor, 1e-300))
+            if before is not None and miss != before[1]:
+                guess = x - miss * (x - before[0]) / (miss - before[1])
+            before = (x, miss)
             x = guess if low < guess < high else 0.5 * (max(low, x - 5.0) + min(high, x + 5.0))
-            if step >= 12 and count is None:  # the number of GPUs flips between two: hold it
-                count = found.plan.n_gpus
-                low, high = -math.inf, math.inf
         self._tokens = found.plan.tokens
         return found
 

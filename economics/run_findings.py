@@ -148,7 +148,7 @@ def _on_demand(run: RunCost) -> float | None:
 def _price(plan: RunPlan) -> list[Finding]:
     if not node_price(plan.price):
         return []
-    price = plan.price.median
+    price = plan.price.providers[0].usd_per_gpu_hour
     words = (
         f"${price:g} an hour is more than any GPU costs: is it the price of a node? With 8 GPUs in it, that is "
         f"${price / 8:.4g} per GPU-hour."
