@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import scaling.datasets as datasets
     import scaling.design as design
     import scaling.isoflop as isoflop
+    import scaling.plots as plots
     import scaling.profile as profile
     import scaling.published as published
     import scaling.sensitivity as sensitivity
@@ -88,6 +89,7 @@ _EXPORTS = {
     "hardware_flops_per_token": "scaling.flops",
     "isoflop": "scaling.isoflop",
     "load_runs": "scaling.table",
+    "plots": "scaling.plots",
     "profile": "scaling.profile",
     "published": "scaling.published",
     "sensitivity": "scaling.sensitivity",

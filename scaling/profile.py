@@ -7,7 +7,7 @@ the coefficient at its estimate to the best law of all: what it falls by chance 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +16,11 @@ from scaling.arguments import check_whole
 from scaling.errors import DataError
 from scaling.intervals import check_level
 from scaling.laws.base import Array, Index
-from scaling.laws.chinchilla import COEFFICIENTS, attach
+from scaling.laws.chinchilla import COEFFICIENTS, ChinchillaLaw, attach
+from scaling.laws.power_sum import EXPONENT_BOX
 from scaling.newton import Objective
 from scaling.resample import Plan
+from scaling.runs import RunTable
 from scaling.solver import solve
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ def profile(
     chosen = fit.settings.level if level is None else check_level(level)
     centre = float(getattr(fit.law, name))
     grid = _grid(fit, name) if values is None else np.sort(np.asarray(values, dtype=float))
-    excess = np.array([_held(fit, name, v, fit.weights)[0] for v in grid]) - fit.objective
+    excess = _excess(fit, name, grid)
     threshold = _threshold(fit, name, centre, n_boot, chosen)
     low, high = _range(grid, excess, threshold, centre, name)
     return Profile(name, grid, np.maximum(excess, 0.0), centre, threshold, chosen, low, high)
@@ -120,19 +122,55 @@ def _grid(fit: ChinchillaFit, name: str) -> Array:
     return np.linspace(max(centre - 2 * (centre - low), floor), min(centre + 2 * (high - centre), top), _GRID)
 
 
-def _held(fit: ChinchillaFit, name: str, value: float, weights: Array) -> tuple[Array, Array]:
-    """Return objectives and laws of the best fits with a coefficient held, one per row of weights."""
+def _excess(fit: ChinchillaFit, name: str, grid: Array) -> Array:
+    """Return the objective above the minimum at every value, walking outwards from the optimum.
+
+    Each value starts from the law of its neighbour: a few steps away, where a cold search would begin
+    from sixteen places.
+    """
+    out = np.empty(len(grid))
+    centre = float(getattr(fit.law, name))
+    above = np.flatnonzero(grid >= centre)
+    below = np.flatnonzero(grid < centre)[::-1]
+    for side in (above, below):
+        law = fit.law
+        for i in side:
+            held, law = _held(fit, name, float(grid[i]), fit.weights, law)
+            out[i] = held[0] - fit.objective
+    return out
+
+
+def _held(
+    fit: ChinchillaFit, name: str, value: float, weights: Array, near: ChinchillaLaw
+) -> tuple[Array, ChinchillaLaw]:
+    """Return the objectives of the best fits with a coefficient held, and the law of the first.
+
+    One fit per row of `weights`, each starting from the law `near`.
+    """
     runs, log_loss = fit.runs, np.log(fit.runs.loss)
     held = {**fit.settings.fixed, name: value}
     attached = attach(runs.params, runs.tokens, log_loss, held, fit.settings.tied)
     mean = float(fit.weights.mean())
-    problem = Objective(attached.form, log_loss, np.atleast_2d(weights) / mean, fit.scale, fit.settings.delta)
-    one = Objective(attached.form, log_loss, fit.weights / mean, fit.scale, fit.settings.delta)
-    starts = attached.form.starts(log_loss, one.weights * fit.scale**2)
-    ends = solve(one, starts, cold=True)
-    best = ends.plain[int(np.argmin(ends.objective))]
-    warm = solve(problem, np.repeat(best[None], len(problem.weights), axis=0), cold=False)
-    return np.squeeze(warm.objective * mean), warm.plain
+    rows = np.atleast_2d(weights)
+    problem = Objective(attached.form, log_loss, rows / mean, fit.scale, fit.settings.delta)
+    start = attached.plain(_moved(near, name, value, runs))
+    ends = solve(problem, np.repeat(start[None], len(rows), axis=0), cold=True)
+    return np.asarray(ends.objective * mean), attached.law(ends.plain[0])
+
+
+def _moved(law: ChinchillaLaw, name: str, value: float, runs: RunTable) -> ChinchillaLaw:
+    """Return a law with one coefficient changed and its term, at the centre of the runs, kept."""
+    changes = {name: value}
+    pairs = {"A": ("alpha", runs.params), "B": ("beta", runs.tokens)}
+    for coefficient, (exponent, x) in pairs.items():
+        middle = float(np.log(x).mean())
+        if name == coefficient:
+            moved = getattr(law, exponent) + np.log(value / getattr(law, coefficient)) / middle
+            changes[exponent] = float(np.clip(moved, *EXPONENT_BOX))
+        elif name == exponent:
+            shift = (value - getattr(law, exponent)) * middle
+            changes[coefficient] = float(getattr(law, coefficient) * np.exp(shift))
+    return replace(law, **changes)
 
 
 def _threshold(fit: ChinchillaFit, name: str, centre: float, n_boot: int, level: float) -> float:
@@ -146,10 +184,10 @@ def _threshold(fit: ChinchillaFit, name: str, centre: float, n_boot: int, level:
     best = free.plain(fit.law)[None]
     for units in plan.blocks(n_boot, fit.settings.seed):
         weights = units * fit.weights
-        held = _held(fit, name, centre, weights)[0]
+        held, _ = _held(fit, name, centre, weights, fit.law)
         problem = Objective(free.form, log_loss, weights / mean, fit.scale, fit.settings.delta)
         ends = solve(problem, np.repeat(best, len(weights), axis=0), cold=False)
-        falls.append(np.atleast_1d(held) - ends.objective * mean)
+        falls.append(held - ends.objective * mean)
     return float(np.quantile(np.maximum(np.concatenate(falls), 0.0), level))
 
 
