@@ -12,7 +12,7 @@ from scaling.errors import ScalingError
 from scaling.findings import Finding
 from scaling.influence import Influence, influence, influence_findings
 from scaling.jacobian import condition_number
-from scaling.laws.base import Array
+from scaling.laws.base import Array, Index
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, Attached, ChinchillaLaw
 from scaling.newton import Objective
 from scaling.resample import LEVEL, levels
@@ -94,6 +94,7 @@ def diagnose(
     certificate: Certificate,
     settings: Settings,
     drawn: Draws,
+    cluster: Index,
     at_bound: tuple[str, ...],
 ) -> Diagnostics:
     """Gather the evidence on what the runs determine. Called by `fit_chinchilla`."""
@@ -126,7 +127,7 @@ def diagnose(
         at_bound=at_bound,
     )
     model = (
-        *residual_findings(table, residuals * problem.scale),
+        *residual_findings(table, residuals * problem.scale, cluster),
         *influence_findings(rows_out, law, draws),
     )
     remedy = ""
@@ -152,7 +153,7 @@ def diagnose(
         n_sizes=int(levels(table.params, LEVEL).max()) + 1,
         n_budgets=int(levels(table.tokens, LEVEL).max()) + 1,
         e_zero_share=float(np.mean(np.asarray(draws.E) <= 0)) if np.asarray(draws.E).size else 0.0,
-        drift=drift(table, residuals),
+        drift=drift(table, residuals, cluster),
         influence=rows_out,
         identification=identification,
         model=model,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from scaling.findings import Finding
-from scaling.laws.base import Array
-from scaling.resample import model_sizes
+from scaling.laws.base import Array, Index
+from scaling.resample import LEVEL, levels, model_sizes
 from scaling.runs import RunTable
 
 #: Significance below which a pattern in the residuals is reported.
 _SIGNIFICANT = 0.01
-#: Share of the residual variance a covariate must explain to be worth a word.
+#: Fewest independent units among which patterns are looked for, and among which cubics are.
+_FEWEST, _CUBIC = 12, 24
+#: Share of the residual variance a pattern must explain to be worth a word.
 _WORTHWHILE = 0.10
 
 
@@ -26,10 +29,11 @@ def clipped(residuals: Array) -> Array:
     return np.clip(residuals - centre, -4 * spread, 4 * spread)
 
 
-def drift(runs: RunTable, residuals: Array) -> float:
+def drift(runs: RunTable, residuals: Array, cluster: Index) -> float:
     """Return the residual trend per decade of compute that the data cannot exclude, in log loss.
 
-    Root sum of squares of the slope of the residuals on log10 C and of its standard error.
+    Root sum of squares of the slope of the residuals on log10 C and of its standard error; rows of one
+    run share its luck, so the error is that of sums over `cluster`.
     """
     c = np.log10(runs.compute)
     c = c - c.mean()
@@ -39,7 +43,12 @@ def drift(runs: RunTable, residuals: Array) -> float:
     r = clipped(residuals)
     slope = float(c @ r) / sxx
     rest = r - r.mean() - slope * c
-    error = float(rest @ rest) / (len(runs) - 2) / sxx
+    n_clusters = int(cluster.max()) + 1
+    if n_clusters == len(runs):
+        error = float(rest @ rest) / (len(runs) - 2) / sxx
+    else:
+        sums = np.bincount(cluster, c * rest)
+        error = float(sums @ sums) / sxx**2 * n_clusters / max(n_clusters - 1, 1)
     return float(np.sqrt(slope**2 + error))
 
 
@@ -68,64 +77,120 @@ def added_variance(base: Array, extra: Array, target: Array) -> tuple[float, flo
         fit = design @ np.linalg.lstsq(design, target, rcond=None)[0]
         return float(np.sum((target - fit) ** 2))
 
-    small, large = rss(base), rss(np.column_stack([base, extra]))
-    q, rest = extra.shape[1], len(target) - base.shape[1] - extra.shape[1]
-    if rest <= 0 or small <= 0:
+    both = np.column_stack([base, extra])
+    small, large = rss(base), rss(both)
+    rank = int(np.linalg.matrix_rank(both))
+    q, rest = rank - int(np.linalg.matrix_rank(base)), len(target) - rank
+    if rest <= 0 or q <= 0 or small <= 0:
         return 0.0, 1.0
     f = (small - large) / q / max(large / rest, 1e-300)
     return 1 - large / small, float(fdtrc(q, rest, max(f, 0.0)))
 
 
-def residual_findings(runs: RunTable, residuals: Array) -> tuple[Finding, ...]:
-    """Return findings on curvature over N and D, and on covariates that explain the residuals."""
-    if len(runs) < 12:
+@dataclass(frozen=True)
+class _Units:
+    """Residuals of independent units with their ln N and ln D: rows, or the means of runs of several rows."""
+
+    residual: Array
+    x: Array
+    y: Array
+
+    def plane(self) -> Array:
+        """Return what the law takes up by itself, very nearly: a constant and a slope in each variable."""
+        return np.column_stack([np.ones_like(self.x), self.x, self.y])
+
+    def patterns(self) -> dict[str, Array]:
+        """Regressors of the patterns looked for, by name."""
+        x, y = _standard(self.x), _standard(self.y)
+        bends = [x * x, x * y, y * y]
+        if len(x) >= _CUBIC:
+            # A step between small and large runs looks like a cubic once the law has bent to it.
+            bends += [x**3, y**3]
+        out = {"bend": np.column_stack(bends)}
+        for name, log in (("size", self.x), ("tokens", self.y)):
+            group = levels(np.exp(log), LEVEL)
+            n_groups = int(group.max()) + 1
+            if 4 <= n_groups <= len(x) // 3:
+                out[name] = (group[:, None] == np.arange(1, n_groups)).astype(float)
+        return out
+
+
+def _standard(values: Array) -> Array:
+    centred = values - values.mean()
+    spread = float(np.std(centred))
+    return centred / spread if spread > 1e-9 else np.zeros_like(centred)
+
+
+def _mean_by(cluster: Index, values: Array) -> Array:
+    return np.asarray(np.bincount(cluster, values) / np.bincount(cluster))
+
+
+def residual_findings(runs: RunTable, residuals: Array, cluster: Index) -> tuple[Finding, ...]:
+    """Return findings on curvature over N and D, and on covariates that explain the residuals.
+
+    Rows of one run are no independent witnesses: where `cluster` repeats, its means are looked at.
+    """
+    r, x, y = clipped(residuals), np.log(runs.params), np.log(runs.tokens)
+    units = _Units(*(_mean_by(cluster, v) for v in (r, x, y)))
+    if len(units.x) < _FEWEST:
         return ()
-    r = clipped(residuals)
-    x, y = np.log(runs.params), np.log(runs.tokens)
-    x, y = x - x.mean(), y - y.mean()
-    plane = np.column_stack([np.ones_like(x), x, y])
-    out = []
-    bends = np.column_stack([x * x, x * y, y * y])
-    share, p = added_variance(plane, bends, r)
-    size = float(np.sqrt(share) * np.std(r))
-    if p < _SIGNIFICANT and share > _WORTHWHILE:
-        out.append(
-            Finding(
-                "curvature_in_residuals",
-                "warning",
-                f"Curvature in the residuals: quadratics in ln N and ln D explain {100 * share:.0f}% of them "
-                f"(p = {p:.1e}; {100 * size:.2f}% of the loss, root mean square). One power law per variable does "
-                "not bend this way: fit a sub-range, or look for a change of recipe between small and large runs.",
-                {"share": share, "p_value": p, "rms": size},
-            )
+    return (*_curvature_findings(units), *_covariate_findings(runs, units, cluster))
+
+
+_PATTERNS = {
+    "bend": "a smooth bend over ln N and ln D explains",
+    "size": "which size a run has explains",
+    "tokens": "which token count a run has explains",
+}
+
+
+def _curvature_findings(units: _Units) -> list[Finding]:
+    """Report the clearest pattern over N and D, if any is clear."""
+    found = [
+        (name, *added_variance(units.plane(), extra, units.residual))
+        for name, extra in units.patterns().items()
+    ]
+    name, share, p = min(found, key=lambda f: f[2])
+    p = min(p * len(found), 1.0)
+    if p >= _SIGNIFICANT or share <= _WORTHWHILE:
+        return []
+    size = float(np.sqrt(share) * np.std(units.residual))
+    return [
+        Finding(
+            "curvature_in_residuals",
+            "warning",
+            f"Curvature in the residuals: {_PATTERNS[name]} {100 * share:.0f}% of them (p = {p:.1e}; "
+            f"{100 * size:.2f}% of the loss, root mean square). One power law per variable does not bend this way: "
+            "fit a sub-range, or look for a change of recipe between small and large runs.",
+            {"pattern": name, "share": share, "p_value": p, "rms": size},
         )
-    return (*out, *_covariate_findings(runs, r, plane))
+    ]
 
 
-def _covariate_findings(runs: RunTable, r: Array, plane: Array) -> list[Finding]:
+def _covariate_findings(runs: RunTable, units: _Units, cluster: Index) -> list[Finding]:
     """Test every covariate that is not just another name for N, D or C."""
-    sizes = model_sizes(runs.params)
-    candidates: list[tuple[str, Array]] = []
+    sizes, plane = model_sizes(np.exp(units.x)), units.plane()
+    candidates: list[tuple[str, Array, Array]] = []
     for name, values in runs.covariates.items():
-        v = np.asarray(values, dtype=float)
-        if not np.isfinite(v).all() or np.unique(v).size < 2:
+        if not np.isfinite(values).all():
             continue
-        if v.min() > 0 and v.max() / v.min() > 3:
-            v = np.log(v)
+        raw = _mean_by(cluster, values)
+        if np.unique(raw).size < 2:
+            continue
+        v = np.log(raw) if raw.min() > 0 and raw.max() / raw.min() > 3 else raw
         constant = all(np.ptp(v[sizes == s]) == 0 for s in range(int(sizes.max()) + 1))
         left = v - plane @ np.linalg.lstsq(plane, v, rcond=None)[0]
         if constant or float(left @ left) < 0.02 * float(np.sum((v - v.mean()) ** 2)):
             continue
-        candidates.append((name, v))
+        candidates.append((name, v, raw))
     out = []
-    for name, v in candidates:
-        share, p = added_variance(plane, v[:, None], r)
+    for name, v, raw in candidates:
+        share, p = added_variance(plane, v[:, None], units.residual)
         if p * len(candidates) < _SIGNIFICANT and share > _WORTHWHILE:
-            raw = runs.covariates[name]
             low, high = raw <= np.median(raw), raw > np.median(raw)
             if not high.any():
                 low, high = raw < np.median(raw), raw >= np.median(raw)
-            gap = float(np.mean(r[high]) - np.mean(r[low]))
+            gap = float(np.mean(units.residual[high]) - np.mean(units.residual[low]))
             evidence: dict[str, Any] = {"covariate": name, "share": share, "p_value": p, "gap": gap}
             out.append(
                 Finding(

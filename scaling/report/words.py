@@ -65,8 +65,10 @@ def _loose(fit: ChinchillaFit, f: Finding) -> str:
 
 def _bend(fit: ChinchillaFit, f: Finding) -> str:
     size = f", {percent(float(f.evidence['rms']))} of the loss" if "rms" in f.evidence else ""
+    what = {"size": "Which size a run has", "tokens": "Which token count a run has"}
+    subject = what.get(str(f.evidence.get("pattern")), "A smooth bend over size and data")
     return (
-        f"A smooth bend over size and data explains {percent(float(f.evidence['share']))} of what the law leaves "
+        f"{subject} explains {percent(float(f.evidence['share']))} of what the law leaves "
         f"over{size} (p = {number(float(f.evidence['p_value']), 1)}). It is small inside the runs and grows outside "
         "them, where no interval contains it."
     )
