@@ -13,7 +13,6 @@ from collections.abc import Callable
 import numpy as np
 
 from economics import RunCost, cost
-from experiments.benchmarks.tables import markdown, write
 
 DRAWS = 10_000
 #: What one cost may take, in bare draws.
@@ -76,6 +75,8 @@ def measure(counts: tuple[int, ...] = (100, 300, 1000)) -> list[list[str]]:
 
 def main() -> None:
     """Print the ratios, or write them."""
+    from experiments.benchmarks.tables import markdown, write
+
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

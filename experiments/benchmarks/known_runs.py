@@ -17,7 +17,6 @@ from economics import RunCost, cost
 from economics.gpu_names import read_table
 from economics.run_check import known_runs
 from economics.run_estimates import dollars, plain_number
-from experiments.benchmarks.tables import markdown, write
 from scaling.estimate import Estimate
 
 
@@ -115,6 +114,8 @@ def hours() -> tuple[str, list[list[str]]]:
 
 def main() -> None:
     """Print the tables, or write them."""
+    from experiments.benchmarks.tables import markdown, write
+
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
