@@ -54,18 +54,24 @@ def read_plan(plan: str | Path | Mapping[str, Any] | Plan) -> Plan:
     path = Path(plan)
     try:
         text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{path}: not UTF-8 text: {error}", source=str(path)) from error
+    return read_plan_text(text, str(path))
+
+
+def read_plan_text(text: str, source: str) -> Plan:
+    """Read a plan from TOML text; `source` names it in messages, errors as in `read_plan`."""
+    try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = _line_number(str(error))
         raise PlanError(
-            f"{path}: no valid TOML: {error}{_hint(text, line)}",
+            f"{source}: no valid TOML: {error}{_hint(text, line)}",
             problems=[str(error)],
-            source=str(path),
+            source=source,
             rows=[line] if line else [],
         ) from error
-    except UnicodeDecodeError as error:
-        raise PlanError(f"{path}: not UTF-8 text: {error}", source=str(path)) from error
-    return _validated(content, str(path), text)
+    return _validated(content, source, text)
 
 
 def _line_number(message: str) -> int | None:

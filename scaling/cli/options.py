@@ -82,7 +82,7 @@ class Reading:
         status: Any = tuple(self.status or ("ok",))
         return {
             "where": self.where,
-            "columns": _mapping("columns", self.columns or []) or None,
+            "columns": mapping("columns", self.columns or []) or None,
             "loss_unit": self.loss_unit,
             "bytes_per_token": self.bytes_per_token,
             "warmup_tokens": warmup,
@@ -126,7 +126,7 @@ class Fitting:
 
     def keywords(self) -> dict[str, Any]:
         """Return the arguments of `fit_chinchilla` that need no table (all but weights and sigma)."""
-        held = _mapping("fixed", self.fixed or [])
+        held = mapping("fixed", self.fixed or [])
         for name, value in held.items():
             if isinstance(value, str):
                 raise DataError(f"fixed: {name}={value!r} is no number", column="fixed")
@@ -200,8 +200,8 @@ def takes_groups(command: _Command) -> _Command:
     return wrapped  # type: ignore[return-value]
 
 
-def _mapping(option: str, words: list[str]) -> dict[str, Any]:
-    """Read ``key=value`` words; a value that is a plain number is one."""
+def mapping(option: str, words: list[str]) -> dict[str, Any]:
+    """Read ``key=value`` words of an option; a value that is a plain number is one."""
     out: dict[str, Any] = {}
     for word in words:
         key, sign, value = word.partition("=")

@@ -1,0 +1,1 @@
+"""The command ``economics``: a thin layer over the library; only this package prints."""

@@ -1,0 +1,62 @@
+"""The command line put together: commands and their help."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from economics.cli import budget, cost, hardware, plan, prices
+from economics.cli.spelling import as_commands
+from scaling.cli.group import Commands
+from scaling.cli.output import say
+
+_HELP = (
+    "What a training run costs, with an interval, from dated prices and measured throughputs.\n\n"
+    "Counts are written as people write them: 7B, 2T, 500k; utilisations with their sign: 41%."
+)
+_EPILOG = (
+    'Every command takes --json; there, null is no number and "Infinity" an open end. '
+    "Exit codes: 0 fine; 1 a negative verdict (a plan that contradicts itself, a run that does not fit or does not "
+    "pay, money that buys nothing), shown in full; 2 bad input; 3 a fault of the program."
+)
+
+
+class Economics(Commands):
+    """The group, which writes Python names in messages as options of this program."""
+
+    spelling = staticmethod(as_commands)
+
+
+app = typer.Typer(
+    name="economics",
+    cls=Economics,
+    help=_HELP,
+    epilog=_EPILOG,
+    add_completion=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        import scaling
+
+        say(f"isoflop {scaling.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+for _command in (cost.cost, cost.compare, budget.budget, hardware.gpus, hardware.energy):
+    app.command()(_command)
+app.command("check-plan")(plan.check_plan)
+app.add_typer(prices.app, name="prices")
