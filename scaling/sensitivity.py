@@ -16,7 +16,6 @@ from scaling.laws.chinchilla import ChinchillaLaw, attach
 from scaling.newton import Objective
 from scaling.resample import model_sizes
 from scaling.solver import solve
-from scaling.units import format_count
 
 if TYPE_CHECKING:
     from scaling.result import ChinchillaFit
