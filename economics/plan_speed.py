@@ -67,10 +67,11 @@ def _utilisation(facts: Facts, speed: float, origin: str) -> Iterator[Finding]:
     n, size = facts.n_gpus or 1, facts.active_params or 0.0
     mfu, mfu_6n = speed * work / peak, speed * plain / peak
     evidence = {"tokens_per_s": speed, "flops_per_token": work, "mfu": mfu, "mfu_6n": mfu_6n, "n_gpus": n}
+    by_6n = f"; {mfu_6n:.1%} counting 6N" if mfu_6n != mfu else ""
     what = (
         f"{origin} x {work / 1e9:.3g} GFLOP per token of {format_count(size, 4)} parameters"
         f" = {speed * work / 1e12:,.4g} TFLOP/s, {mfu:.1%} of the dense {facts.dtype} peak of {n} x {part.name} "
-        f"({peak / 1e12:,.4g}; {mfu_6n:.1%} counting 6N)"
+        f"({peak / 1e12:,.4g}{by_6n})"
     )
     if mfu > 1:
         causes = "; or ".join(likely_causes(mfu, part, facts.dtype, n)[:2])
