@@ -163,7 +163,8 @@ def _scope(run: RunCost) -> list[Finding]:
         words = f"{plan.n_gpus} GPUs were chosen, so that the run ends in about {CHOSEN_DAYS:g} days: give n_gpus."
         found.append(Finding("n_gpus_chosen", "info", words, {"n_gpus": plan.n_gpus}))
     if run.wall_hours.value > _YEAR:
-        words = f"the run takes {run.wall_hours.value / _YEAR:,.1f} years on {plan.n_gpus} GPUs: it needs more of them."
+        years = f"the run takes {run.wall_hours.value / _YEAR:,.1f} years on {plan.n_gpus} GPUs"
+        words = f"{years}: {'fewer interruptions' if plan.preempted else 'more of them'} would shorten it."
         found.append(Finding("takes_years", "warning", words, {"hours": run.wall_hours.value}))
     if not plan.overheads.ablations:
         words = (

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from economics.run_draws import grid_factor
 from economics.run_estimates import dollars, duration, plain_number as number
 from scaling.estimate import Estimate
 from scaling.findings import Finding
 from scaling.units import format_count
 
 if TYPE_CHECKING:
+    from economics.power import Factor
     from economics.run_compare import RunComparison, Sensitivity, WhatIf
     from economics.run_result import RunCost
 
+#: Lines are broken here.
+_WIDTH = 118
 _MARK = {"error": "x", "warning": "!", "info": "-"}
 
 _ROWS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
@@ -53,8 +58,9 @@ def factors(run: RunCost) -> dict[str, str]:
         "MFU": f"{middle:.1%}{spread} ({mfu.text})",
         "price": f"${quote.median:.2f} per GPU-hour{around} ({names}; {quote.as_of}, {quote.age_days} days old)",
         "interruptions": _interruptions(run),
-        "start-up": str(extra.start_hours),
-        "evaluation": str(extra.evaluation) + (", within the whole-run MFU" if mfu.whole_run else ""),
+        "start-up": _factor(extra.start_hours, duration),
+        "evaluation": _factor(extra.evaluation, lambda x: f"{x:.2g}" if x > 1 else f"{x:.1%}")
+        + (", within the whole-run MFU" if mfu.whole_run else " of the training time"),
         "storage": f"{number(extra.stored_gb(plan.params, plan.tokens))} GB at ${extra.storage_usd_gb_month:g} per "
         f"GB-month, {extra.months_kept:g} months after the run",
         "egress": f"{number(extra.traffic_gb(plan.params))} GB at ${extra.egress_usd_gb:g} per GB",
@@ -64,11 +70,17 @@ def factors(run: RunCost) -> dict[str, str]:
     if extra.people_usd:
         out["people"] = f"{extra.people_hours:g} h at ${extra.people_usd_per_hour:g}"
     energy = plan.energy
-    out["power"] = f"{energy.watts:g} W a GPU; {energy.drawn}; {energy.server}; {energy.pue}"
-    from economics.run_draws import grid_factor
-
-    out["grid"] = str(grid_factor(energy.grid))
+    out["power"] = f"{energy.watts:g} W a GPU, of which {_factor(energy.drawn, '{:.0%}'.format)} are drawn"
+    out["server"] = f"x {_factor(energy.server, number)}"
+    out["PUE"] = _factor(energy.pue, number)
+    out["grid"] = _factor(grid_factor(energy.grid), lambda x: f"{x:.4g} g CO2/kWh")
     return out
+
+
+def _factor(factor: Factor, write: Callable[[float], str]) -> str:
+    """Write a factor: its value, its 5th to 95th percentile if it has a range, and its source."""
+    spread = f", {write(factor.low)} to {write(factor.high)}" if factor.low != factor.high else ""
+    return f"{write(factor.value)}{spread} ({factor.source})"
 
 
 def _interruptions(run: RunCost) -> str:
@@ -99,13 +111,21 @@ def text(run: RunCost) -> str:
     )
     parts = sorted(((s, k) for k, s in run.shares.items() if s >= 5e-4), reverse=True)
     lines.append("  money: " + ", ".join(f"{name} {share:.1%}" for share, name in parts))
-    lines += [f"  {name:<14}{words}" for name, words in factors(run).items()]
+    for name, words in factors(run).items():
+        lines += wrap(f"  {name:<14}{words}", 16)
     return "\n".join([*lines, *finding_lines(run.findings)])
+
+
+def wrap(line: str, indent: int) -> list[str]:
+    """Break a line where it is too long for a screen."""
+    return textwrap.wrap(
+        line, _WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def finding_lines(findings: tuple[Finding, ...]) -> list[str]:
     """Write findings, one a line, with a mark for how serious they are."""
-    return [f"  {_MARK[f.severity]} {f.message}" for f in findings]
+    return [line for f in findings for line in wrap(f"  {_MARK[f.severity]} {f.message}", 4)]
 
 
 def _row(label: str, e: Estimate, write: Callable[[float], str]) -> str:
@@ -127,7 +147,8 @@ def side_by_side(run: WhatIf) -> str:
     old, new = factors(before), factors(run)
     for name in dict.fromkeys((*old, *new)):
         if old.get(name) != new.get(name):
-            lines.append(f"  {name}: {old.get(name, 'none')}\n  {'':{len(name)}}> {new.get(name, 'none')}")
+            lines += wrap(f"  {name + ':':<14}{old.get(name, 'none')}", 16)
+            lines += wrap(f"  {'':<12}> {new.get(name, 'none')}", 16)
     seen = {f.message for f in before.findings}
     return "\n".join([*lines, *finding_lines(tuple(f for f in run.findings if f.message not in seen))])
 
