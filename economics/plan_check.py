@@ -31,6 +31,9 @@ class _Check:
     function: Callable[[Facts], Iterator[Finding]]
 
 
+#: Ways to say what the runs of a sweep are.
+_SWEEP = "sweep.tokens|sweep.tokens_per_param|sweep.flops|sweep.hours_each"
+
 _CHECKS = (
     _Check("parameters against the shape", ("model.params", "model.layers"), plan_size.check_params),
     _Check("share of embeddings", ("model.layers",), plan_size.check_embeddings),
@@ -65,12 +68,12 @@ _CHECKS = (
     _Check("sizes of the sweep", ("sweep.params", "model.vocab"), plan_sweep.check_sizes),
     _Check("what the sweep holds fixed", ("sweep.params",), plan_sweep.check_fixed),
     _Check(
-        "what the sweep determines", ("sweep.params", "sweep.tokens|sweep.hours_each|sweep.fixed"),
+        "what the sweep determines", ("sweep.params", _SWEEP + "|sweep.fixed"),
         plan_sweep.check_identified,
     ),
     _Check(
         "cost of the sweep",
-        ("sweep.params", "sweep.tokens|sweep.hours_each", "run.usd_per_gpu_hour", "run.n_gpus"),
+        ("sweep.params", _SWEEP, "run.usd_per_gpu_hour", "run.n_gpus"),
         plan_sweep.check_sweep_cost,
     ),
 )  # fmt: skip

@@ -40,8 +40,8 @@ class SweepSection(Section):
         Sizes.
     params_kind : str
         Which count they are, as in `ModelSection`.
-    tokens : list of count, optional
-        Token counts; every size is trained at every one of them.
+    tokens, tokens_per_param, flops : list of count, optional
+        Token counts, ratios D/N, budgets 6·N·D: every size is trained at every one of them.
     fixed : list of "tokens", "compute", "time"
         What the plan says is the same for all sizes.
     hours_each : float, optional
@@ -59,12 +59,27 @@ class SweepSection(Section):
     params: Annotated[list[Count], Field(min_length=1)]
     params_kind: Literal["total", "non_embedding", "matmul", "body"] = "total"
     tokens: Annotated[list[Count], Field(min_length=1)] | None = None
+    tokens_per_param: Annotated[list[Count], Field(min_length=1)] | None = None
+    flops: Annotated[list[Count], Field(min_length=1)] | None = None
     fixed: list[Literal["tokens", "compute", "time"]] = Field(default_factory=list)
     hours_each: Positive | None = None
     tokens_per_s: list[Count] | None = None
     target: Count | None = None
     noise_nats: Positive = 0.01
     noise_correlation: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+    @property
+    def runs(self) -> list[tuple[float, float]]:
+        """The runs that are spelled out: (params, tokens) of each."""
+        tokens = {
+            n: [
+                *(self.tokens or []),
+                *(r * n for r in self.tokens_per_param or []),
+                *(c / (6 * n) for c in self.flops or []),
+            ]
+            for n in self.params
+        }
+        return [(n, d) for n, counts in tokens.items() for d in counts]
 
     @model_validator(mode="after")
     def _speeds(self) -> SweepSection:

@@ -14,7 +14,7 @@ from scaling.shapes import solve_shape
 from scaling.units import format_count
 
 #: How far a size as people write it may be from the shape: 7B for 6.74B, 1.5B for 1.558B.
-_ROUNDED, _WRONG = 0.06, 0.12
+_ROUNDED, _WRONG = 0.06, 0.2
 _COUNTS = ("total", "non_embedding", "matmul", "body")
 #: Training for more epochs than this on the same tokens adds little (Muennighoff et al. 2023, 2305.16264).
 _EPOCHS = 4.0
@@ -177,7 +177,8 @@ def check_stored(facts: Facts) -> Iterator[Finding]:
     holds = " or ".join(format_count(data.stored_gb * 1e9 / w) for w in widths)
     words = (
         f"{data.stored_gb:g} GB for {format_count(tokens)} tokens are {data.stored_gb * 1e9 / tokens:.3g} bytes per "
-        f"token; they take {each}. {data.stored_gb:g} GB hold {holds} tokens."
+        f"token; they take {each}. {data.stored_gb:g} GB hold {holds} tokens"
+        f"{'.' if data.unique_tokens else ': if the run sees a part of them, give unique_tokens.'}"
     )
     evidence = {"stored_gb": data.stored_gb, "expected_gb": sizes}
     yield Finding("stored_size", "error", words, evidence)

@@ -14,7 +14,7 @@ from scaling.flops import flops_per_token
 from scaling.units import format_count
 
 #: A run may take a little less than tokens / speed (rounded figures), and more for what is not training.
-_TOO_SHORT, _SLACK, _TOO_LONG = 0.95, 1.25, 2.0
+_TOO_SHORT, _SLACK, _TOO_LONG = 0.92, 1.25, 2.0
 #: Rates of steps that differ by no more than this are one rate, rounded.
 _SAME_RATE = 1.25
 _OFF = 0.15
@@ -32,7 +32,7 @@ def check_time(facts: Facts) -> Iterator[Finding]:
         return
     words = (
         f"{format_count(tokens)} tokens at {format_count(speed)} tokens/s take {needed:.3g} h, not {hours:g} h; "
-        f"in {hours:g} h they are {implied:,.0f} tokens/s, {speed / implied:.3g} times "
+        f"in {hours:g} h they are {implied:,.0f} tokens/s, {max(ratio, 1 / ratio):.3g} times "
         f"{'slower' if speed > implied else 'faster'}."
     )
     evidence = {

@@ -403,3 +403,39 @@ def test_a_sane_plan_with_one_figure_wrong_fails(section, key, factor, code, see
     plan = sane_plan(seed)
     plan[section][key] *= factor
     assert code in codes(check_plan(plan), "error")
+
+
+# --- sweeps ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "identified"),
+    [
+        ({"flops": ["1e18", "3e18", "1e19", "3e19"]}, True),
+        ({"tokens_per_param": [5, 20, 80, 320]}, True),
+        ({"tokens_per_param": [20]}, False),  # D = 20 N throughout
+        ({"flops": ["1e19"]}, False),
+        ({"tokens": ["2B"]}, False),
+        ({"tokens": ["1B"], "flops": ["1e18", "1e19", "1e20"]}, True),
+    ],
+)
+def test_ways_to_say_a_sweep(how, identified):
+    sweep = {"params": ["20M", "60M", "200M", "600M"], "target": "1B", **how}
+    result = check_plan({"sweep": sweep})
+    assert ("sweep_not_identified" in codes(result, "error")) != identified
+    assert bool(codes(result) & {"sweep", "sweep_imprecise"}) == identified
+
+
+def test_a_line_that_does_not_pay_for_its_sweep():
+    sweep = {"params": ["50M", "100M"], "tokens": ["1B", "2B"], "tokens_per_s": ["500k", "250k"]}
+    run = {"gpu": "A100-80GB-SXM", "n_gpus": 1, "usd_per_gpu_hour": 2.0}
+    plan = {
+        "sweep": sweep,
+        "run": run,
+        "budget": {"usd": 50, "lines": [{"name": "s", "usd": 5, "covers": ["sweep"]}]},
+    }
+    finding = one(check_plan(plan), "sweep_over_line")  # 3e9/500e3 + 3e9/250e3 s = 5 h
+    assert finding.severity == "error" and finding.evidence["usd"] == pytest.approx(10)
+    del sweep["tokens_per_s"]
+    plan["budget"]["lines"][0]["usd"] = 0.5
+    assert one(check_plan(plan), "sweep_over_line").severity == "warning"  # the speed is only a prediction
