@@ -77,10 +77,11 @@ def test_tables_come_from_the_installed_package(clean, tmp_path):
 
 
 def test_core_is_light(clean, tmp_path):
-    """The core install has no torch, and the command is there."""
+    """The core install has no torch, and the commands are there."""
     listed = _run(clean, "-m", "pip", "list", "--format", "freeze", cwd=tmp_path).lower().split()
     installed = {row.split("==")[0] for row in listed}
     assert "isoflop" in installed
     assert not installed & {"torch", "datasets", "transformers", "mlflow"}
     _run(clean, "-m", "pip", "check", cwd=tmp_path)
-    assert "Usage" in _run(clean.parent / "scaling", "--help", cwd=tmp_path)
+    for command in ("scaling", "economics"):
+        assert "Usage" in _run(clean.parent / command, "--help", cwd=tmp_path)
