@@ -6,7 +6,10 @@ a reader could take it for more than it is.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 
@@ -116,3 +119,16 @@ class ExtrapolationWarning(ScalingWarning):
 
 class BootstrapWarning(ScalingWarning):
     """Some bootstrap refits failed, or there are too few runs for the interval to be trusted."""
+
+
+def warn(message: str, category: type[ScalingWarning]) -> None:
+    """Issue a warning at the line of whoever called this package, however deep inside it arose."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _inside(frame):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _inside(frame: FrameType) -> bool:
+    """Tell whether a frame is of this package, or of numpy's decorators between its functions."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in (__name__.partition(".")[0], "numpy")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from scaling.arguments import (
 )
 from scaling.bootstrap import Draws, bootstrap
 from scaling.diagnose import diagnose
-from scaling.errors import BootstrapWarning, IdentificationWarning
+from scaling.errors import BootstrapWarning, IdentificationWarning, warn
 from scaling.intervals import IntervalMethod
 from scaling.laws.base import Array
 from scaling.laws.chinchilla import ChinchillaLaw, attach
@@ -135,19 +134,17 @@ def fit_chinchilla(
     check_design(table, held, tied=tied, needed=MIN_RUNS, n_boot=n_boot, seed=seed)
     n_runs = distinct_runs(table)
     if n_runs < MIN_RUNS_FOR_INTERVALS and n_boot:
-        warnings.warn(
+        warn(
             f"{n_runs} runs are too few for intervals ({MIN_RUNS_FOR_INTERVALS} are needed): the law is "
             "fitted without",
             BootstrapWarning,
-            stacklevel=2,
         )
         n_boot = 0
     elif 0 < n_boot * (1 - level) < 2:
-        warnings.warn(
+        warn(
             f"{n_boot} replicates cannot place the ends of a {100 * level:g}% interval: "
             f"n_boot={int(np.ceil(2 / (1 - level)))} or more can",
             BootstrapWarning,
-            stacklevel=2,
         )
     log_loss = np.log(table.loss)
     scale = residual_scale(table, sigma)
@@ -202,7 +199,7 @@ def fit_chinchilla(
     )
     if fit.verdict == "not identified":
         first = next(f for f in fit.diagnostics.identification if f.severity == "error")
-        warnings.warn(f"{first.message} {fit.diagnostics.remedy}", IdentificationWarning, stacklevel=2)
+        warn(f"{first.message} {fit.diagnostics.remedy}", IdentificationWarning)
     return fit
 
 

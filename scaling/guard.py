@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, get_args
 
 from scaling.diagnose import Diagnostics, extrapolation
-from scaling.errors import DataError, ExtrapolationWarning, NotIdentifiedError
+from scaling.errors import DataError, ExtrapolationWarning, NotIdentifiedError, warn
 from scaling.estimate import Estimate
 from scaling.runs import RunTable
 from scaling.units import format_count
@@ -65,14 +64,13 @@ def guard(
             condition_number=diagnostics.condition_number,
             remedy=remedy,
         )
-    warn_if_far(answer.name, away, stacklevel=5)
+    warn_if_far(answer.name, away)
 
 
-def warn_if_far(what: str, away: float, *, stacklevel: int = 3) -> None:
+def warn_if_far(what: str, away: float) -> None:
     """Warn of an answer more than 1.5 decades of compute beyond the runs."""
     if away > WARN_DECADES:
-        warnings.warn(
+        warn(
             f"{what} lies {away:.1f} decades of compute beyond the runs fitted; its interval holds if the law does",
             ExtrapolationWarning,
-            stacklevel=stacklevel,
         )

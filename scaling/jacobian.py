@@ -84,8 +84,11 @@ def condition_number(
     x, y = x - (0.0 if "A" in fixed else x.mean()), y - (0.0 if "B" in fixed else y.mean())
     jacobian = log_jacobian(law, x, y, params, tokens) @ free_columns(fixed, tied)
     jacobian *= np.sqrt(weights)[:, None]
-    if jacobian.shape[1] == 0:
+    rows, free = jacobian.shape
+    if free == 0:
         return 1.0
+    if rows < free:
+        return float("inf")
     length = np.linalg.norm(jacobian, axis=0)
     if not (length > 0).all() or not np.isfinite(length).all():
         return float("inf")

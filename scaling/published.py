@@ -6,11 +6,10 @@ The figures are rows of the embedded table ``published_fits``; this module turns
 from __future__ import annotations
 
 import csv
-import warnings
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from scaling.errors import DataError, DataWarning
+from scaling.errors import DataError, DataWarning, warn
 from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.laws.kaplan import KaplanLaw
 
@@ -78,10 +77,9 @@ def published(name: str) -> PublishedFit:
     row = rows[name]
     law = _law(row)
     if isinstance(law, ChinchillaLaw) and law.two_digit_exponents:
-        warnings.warn(
+        warn(
             f"{name}: exponents {law.alpha} and {law.beta} have two digits. {law.rounding_note()}",
             DataWarning,
-            stacklevel=2,
         )
     return PublishedFit(
         name,

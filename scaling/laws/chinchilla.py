@@ -7,7 +7,6 @@ well as on arrays of bootstrap draws.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scaling.errors import DataError, DataWarning
+from scaling.errors import DataError, DataWarning, warn
 from scaling.laws.base import Array, quiet
 from scaling.laws.power_sum import PowerSum
 
@@ -197,7 +196,7 @@ class ChinchillaLaw:
             raise DataError(f"{bad[0]} of a law is not negative, got {getattr(law, bad[0])}", column=bad[0])
         if np.ndim(law.alpha) == 0 and law.two_digit_exponents:
             note = f"This law has exponents of two digits. {law.rounding_note()}"
-            warnings.warn(note, DataWarning, stacklevel=2)
+            warn(note, DataWarning)
         return law
 
 

@@ -95,6 +95,8 @@ class PowerSum:
         k = len(self._x)
         coefficient = np.exp(theta[:, self._level : self._level + k])
         coefficient = np.where(self._plain, coefficient, coefficient / theta[:, self._slope])
+        for i, value in self._held_coefficients.items():
+            coefficient[:, i] = value  # to the last bit, not through its logarithm
         if self._floor is None:
             floor = np.exp(theta[:, 0]) - coefficient @ ~np.array(self._plain)
         else:

@@ -21,6 +21,8 @@ from scaling.laws.base import Array
 _LOW, _HIGH = 0.02, 2.0
 _NODES = {1: 128, 2: 32}
 _BLOCK = {1: 16, 2: 8}
+#: Nodes whose residuals agree to this relative difference are one law.
+_SAME = 1e-9
 
 
 def power_sum_starts(
@@ -149,4 +151,9 @@ def _local_minima(values: Array, block: int) -> list[tuple[int, ...]]:
         if np.isfinite(part).any():
             at = np.unravel_index(int(np.argmin(part)), part.shape)
             nodes.add(tuple(int(c * block + a) for c, a in zip(corner, at, strict=True)))
-    return sorted(nodes, key=lambda node: float(values[node]))
+    # Where a coefficient has left the law its exponent is idle: a whole plateau of nodes is one law.
+    kept: list[tuple[int, ...]] = []
+    for node in sorted(nodes, key=lambda node: float(values[node])):
+        if not kept or values[node] > values[kept[-1]] * (1 + _SAME):
+            kept.append(node)
+    return kept

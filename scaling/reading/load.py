@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from scaling.audit import Audit
 from scaling.cells import Floats
-from scaling.errors import DataError, DataWarning
+from scaling.errors import DataError, DataWarning, warn
 from scaling.reading import bands, checks, derive, groups, repeats, scales
 from scaling.reading.columns import ROLES
 from scaling.reading.draft import Draft
@@ -195,9 +194,8 @@ def _warn(table: RunTable) -> None:
     doubts = table.audit.warnings
     if doubts:
         codes = ", ".join(dict.fromkeys(f.code for f in doubts))
-        warnings.warn(
+        warn(
             f"{table.source}: {len(doubts)} doubt{'s' * (len(doubts) > 1)} about this table ({codes}); "
             f"print(runs.audit) says more. First: {doubts[0].message}",
             DataWarning,
-            stacklevel=4,
         )
