@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from economics.memory import memory_fit
+from economics.memory_layout import Layout
+from economics.memory_remedies import total_gb
 from economics.plan_facts import Facts
 from economics.plan_size import similar_shape
 from economics.utilisation import likely_causes
@@ -197,18 +198,17 @@ def check_memory(facts: Facts) -> Iterator[Finding]:
     n, sharded = facts.n_gpus, 3 if facts.n_gpus > 1 else 0
     length = int(facts.get("run.seq_len") or 1024)
     splits = [t for t in (1, 8) if n % t == 0 and facts.arch.heads % t == 0 and facts.arch.kv_heads % t == 0]
-    layouts = [
-        memory_fit(
-            facts.arch, facts.part, micro_batch=1, seq_len=length, n_gpus=n, tp=t, zero=sharded,
-            checkpointing="full", loss_chunks=8,
+    lean = min(
+        total_gb(
+            facts.arch,
+            Layout(seq_len=length, n_gpus=n, tp=t, zero=sharded, checkpointing="full", loss_chunks=8),
         )
         for t in splits
-    ]  # fmt: skip
-    lean = min(layouts, key=lambda fit: fit.total_gb)
-    if not lean.fits:
+    )
+    if lean > facts.part.memory_gb:
         words = (
-            f"{format_count(facts.arch.params_total)} parameters need at least {lean.total_gb:,.0f} GB on each of "
+            f"{format_count(facts.arch.params_total)} parameters need at least {lean:,.0f} GB on each of "
             f"{facts.n_gpus} x {facts.part.name} ({facts.part.memory_gb:g} GB), one sequence at a time, sharded and "
             f"with every activation recomputed."
         )
-        yield Finding("memory", "error", words, {"needed_gb": lean.total_gb, "has_gb": facts.part.memory_gb})
+        yield Finding("memory", "error", words, {"needed_gb": lean, "has_gb": facts.part.memory_gb})
