@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from economics.memory_layout import Layout
+from economics.memory_layout import Layout, MemoryPlanError
 from economics.memory_parts import memory_parts
 from scaling.architecture import Arch
 
@@ -154,7 +155,9 @@ def _combined(arch: Arch, layout: Layout, capacity_gb: float) -> Remedy | None:
             kept = {**changes, "micro_batch": batch}
             for name in list(kept):
                 fewer = {other: value for other, value in kept.items() if other != name}
-                if _try(arch, layout, fewer).total_gb <= capacity_gb:
-                    kept = fewer
+                # Tensor parallelism over 4 needs its 4 GPUs: a change may only make sense with another.
+                with contextlib.suppress(MemoryPlanError):
+                    if _try(arch, layout, fewer).total_gb <= capacity_gb:
+                        kept = fewer
             return _try(arch, layout, kept)
     return None

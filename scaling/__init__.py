@@ -13,10 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from scaling import plots as plots
     import scaling.datasets as datasets
     import scaling.design as design
     import scaling.isoflop as isoflop
-    import scaling.plots as plots
     import scaling.profile as profile
     import scaling.published as published
     import scaling.sensitivity as sensitivity
