@@ -13,13 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scaling import plots as plots
     import scaling.datasets as datasets
     import scaling.design as design
     import scaling.isoflop as isoflop
     import scaling.profile as profile
     import scaling.published as published
     import scaling.sensitivity as sensitivity
+    from scaling import plots as plots
     from scaling.architecture import Arch as Arch
     from scaling.audit import Audit as Audit
     from scaling.errors import (
