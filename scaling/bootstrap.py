@@ -18,6 +18,8 @@ Progress = Callable[[int, int], None]
 _CHUNK_POINTS = 32_000
 #: Replicates that are also searched from their own cold starts, to audit the warm ones.
 _AUDITED = 20
+#: Starts of such a search: those of least residual, where other basins begin.
+_AUDIT_STARTS = 8
 #: A cold search must be lower by this much, relatively, to count as having found another basin.
 _LOWER = 1e-6
 
@@ -35,8 +37,8 @@ class Draws:
     failures : tuple of (str, int)
         Why, and how many.
     n_audited, n_missed : int
-        Replicates searched again from all cold starts, and those where that found a lower optimum
-        (if any did, every replicate was searched from all cold starts).
+        Replicates searched again from cold starts, and those where that found a lower optimum (if any
+        did, every replicate was searched from all cold starts).
     """
 
     plain: Array
@@ -104,7 +106,7 @@ def bootstrap(
         if n_audited < _AUDITED and not n_missed:
             rows = np.flatnonzero(usable)[: _AUDITED - n_audited]
             n_audited += len(rows)
-            n_missed = _audit(replicates, best, starts, rows) if len(rows) else 0
+            n_missed = _audit(replicates, best, starts[:_AUDIT_STARTS], rows) if len(rows) else 0
         ends = _search(replicates, best[None], cold=False)
         if n_missed:
             elsewhere = _search(replicates, starts, cold=True)

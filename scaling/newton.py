@@ -171,13 +171,15 @@ def minimise(
     floor = np.broadcast_to(problem.rounding(), n_problems)
     live, sub = np.arange(n_problems), problem
     damping, small = np.full(n_problems, 1e-3), np.zeros(n_problems, dtype=np.int64)
-    here = _Point.at(sub, theta)
-    metric = _metric(sub, theta)
+    tape = sub.form.tape(theta)
+    here, metric = _Point.of(sub, theta, tape), _metric(sub, tape)
+    del tape
     for iteration in range(1, max_iterations + 1):
         step, decrement, definite = _newton_step(problem.form, here, movable, damping, metric)
         relative = decrement / np.maximum(here.value, floor)
         trial = np.clip(here.theta + step, problem.form.lower, problem.form.upper)
-        there = _Point.at(sub, np.where(movable, trial, here.theta))
+        trial = np.where(movable, trial, here.theta)
+        there = _Point.of(sub, trial, sub.form.tape(trial))
         accept = definite & (there.value < here.value)
         gain = (here.value - there.value) / np.maximum(decrement, 1e-300)
         tight = definite & (relative <= tolerance)
@@ -215,8 +217,7 @@ class _Point:
     hessian: Array
 
     @classmethod
-    def at(cls, problem: Objective, theta: Array) -> _Point:
-        tape = problem.form.tape(theta)
+    def of(cls, problem: Objective, theta: Array, tape: Tape) -> _Point:
         z = problem.residuals(tape)
         value, clipped = problem.value(z)
         inside = np.abs(z) <= problem.delta
@@ -240,9 +241,8 @@ class _Point:
         )
 
 
-def _metric(problem: Objective, theta: Array) -> Array:
+def _metric(problem: Objective, tape: Tape) -> Array:
     """Diagonal of J'WJ over all runs: the size of each parameter's effect, to damp in equal parts."""
-    tape = problem.form.tape(theta)
     weights = np.broadcast_to(problem.weights * problem.scale**2, tape.f.shape)
     diagonal: Array = np.einsum("ijj->ij", tape.curvature(weights, np.zeros_like(tape.f)))
     floor: Array = 1e-12 * diagonal.max(axis=1, keepdims=True)
