@@ -107,9 +107,9 @@ def bootstrap(
             rows = np.flatnonzero(usable)[: _AUDITED - n_audited]
             n_audited += len(rows)
             n_missed = _audit(replicates, best, starts[:_AUDIT_STARTS], rows) if len(rows) else 0
-        ends = _search(replicates, best[None], cold=False)
+        ends = search(replicates, best[None], cold=False)
         if n_missed:
-            elsewhere = _search(replicates, starts, cold=True)
+            elsewhere = search(replicates, starts, cold=True)
             lower = elsewhere.objective < ends.objective
             ends.put(lower, elsewhere.rows(lower))
         thin += int((~usable).sum())
@@ -128,10 +128,10 @@ def bootstrap(
     )
 
 
-def _search(problem: Objective, starts: Array, *, cold: bool) -> Solution:
-    """Solve every replicate of a block from every start and keep the best end of each.
+def search(problem: Objective, starts: Array, *, cold: bool) -> Solution:
+    """Solve every problem of a batch from every start, shape (S, q), and keep the best end of each.
 
-    Chunks are sized to stay in cache.
+    Chunks are sized to stay in a core's cache, so memory does not grow with the batch.
     """
     n_starts, (n_problems, n) = len(starts), _shape(problem)
     chunk = max(1, _CHUNK_POINTS // (n * n_starts))
@@ -147,8 +147,8 @@ def _search(problem: Objective, starts: Array, *, cold: bool) -> Solution:
 def _audit(problem: Objective, best: Array, starts: Array, rows: Index) -> int:
     """Count the replicates for which cold starts find a lower optimum than the warm one."""
     part = problem.rows(rows)
-    warm = _search(part, best[None], cold=False).objective
-    lowest = _search(part, starts, cold=True).objective
+    warm = search(part, best[None], cold=False).objective
+    lowest = search(part, starts, cold=True).objective
     return int((warm > lowest * (1 + _LOWER) + part.rounding()).sum())
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scaling.bootstrap import search
 from scaling.findings import Finding
 from scaling.laws.base import Array, Index, quiet
 from scaling.laws.chinchilla import Attached, ChinchillaLaw
 from scaling.newton import Objective
 from scaling.runs import RunTable
-from scaling.solver import solve
 from scaling.units import format_count
 
 #: Rows left out one by one; above this number only those with the largest residuals are.
@@ -70,7 +70,7 @@ def influence(
     weights[-2, highest] = 0.0
     weights[-1, largest] = 0.0
     without = Objective(problem.form, problem.log_loss, weights, problem.scale, problem.delta)
-    ends = attached.law(solve(without, np.repeat(best[None], len(weights), axis=0), cold=False).plain)
+    ends = attached.law(search(without, best[None], cold=False).plain)
     base = attached.law(best).log_tokens_at(reference)
     change = ends.log_tokens_at(reference)[: len(candidates)] - base
     order = np.argsort(-np.abs(change))

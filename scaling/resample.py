@@ -23,6 +23,8 @@ Resample = Literal["auto", "pairs", "cluster", "wild"]
 BLOCK = 50
 #: Sorted ln N (or ln D) jumps by more than this between levels: digitised sizes scatter by under 1%.
 LEVEL = 0.01
+#: And no level is wider than this in ln: where no gap tells values apart, their distance does.
+WIDTH = 0.05
 
 
 @dataclass(frozen=True)
@@ -88,16 +90,27 @@ def _labels_or_alone(keys: ArrayLike) -> Index:
 
 def model_sizes(params: Array) -> Index:
     """Return model sizes numbered from 0: a new one begins where sorted ln N jumps by more than 1%."""
-    return levels(params, LEVEL)
+    return levels(params, LEVEL, width=np.inf)
 
 
-def levels(values: Array, tolerance: float) -> Index:
-    """Return positive values grouped and numbered from 0: a group begins where logs jump by `tolerance`."""
+def levels(values: Array, tolerance: float, width: float = WIDTH) -> Index:
+    """Return positive values grouped and numbered from 0, in ascending order.
+
+    A group begins where sorted logs jump by more than `tolerance`, and where the group would become
+    wider than `width`: thousands of runs scattered over a decade leave no gaps, and are not one value.
+    """
     log = np.log(values)
     order = np.argsort(log, kind="stable")
-    step = np.diff(log[order]) > tolerance
+    ordered = log[order]
+    begins = np.concatenate([[True], np.diff(ordered) > tolerance])
+    starts = np.flatnonzero(begins)
+    for first, after in zip(starts, [*starts[1:], len(ordered)], strict=True):
+        here = first
+        while ordered[after - 1] - ordered[here] > width:
+            here += int(np.searchsorted(ordered[here:after], ordered[here] + width, side="right"))
+            begins[here] = True
     out = np.empty(len(values), dtype=np.int64)
-    out[order] = np.concatenate([[0], np.cumsum(step)])
+    out[order] = np.cumsum(begins) - 1
     return out
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from scaling.findings import Finding
 from scaling.laws.base import Array, Index
-from scaling.resample import LEVEL, levels, model_sizes
+from scaling.resample import LEVEL, levels
 from scaling.runs import RunTable
 
 #: Significance below which a pattern in the residuals is reported.
@@ -169,7 +169,7 @@ def _curvature_findings(units: _Units) -> list[Finding]:
 
 def _covariate_findings(runs: RunTable, units: _Units, cluster: Index) -> list[Finding]:
     """Test every covariate that is not just another name for N, D or C."""
-    sizes, plane = model_sizes(np.exp(units.x)), units.plane()
+    sizes, plane = levels(np.exp(units.x), LEVEL), units.plane()
     candidates: list[tuple[str, Array, Array]] = []
     for name, values in runs.covariates.items():
         if not np.isfinite(values).all():

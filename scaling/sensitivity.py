@@ -14,7 +14,7 @@ from scaling.intervals import estimate
 from scaling.laws.base import Array
 from scaling.laws.chinchilla import ChinchillaLaw, attach
 from scaling.newton import Objective
-from scaling.resample import model_sizes
+from scaling.resample import LEVEL, levels
 from scaling.solver import solve
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def perturb_params(
     check_whole("seed", seed)
     size = positive_count("params", params)
     rng = np.random.default_rng(seed)
-    sizes = model_sizes(fit.runs.params)
+    sizes = levels(fit.runs.params, LEVEL)
     log_loss = np.log(fit.runs.loss)
     laws = []
     for _ in range(n):
