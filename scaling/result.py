@@ -179,9 +179,9 @@ class ChinchillaFit:
         """Return the compute-optimal run for a budget of C = 6 N D FLOPs. See `tokens_at`."""
         c = positive_count("flops", flops)
         best, draws = self.law.optimal(c), self.draws.optimal(c)
-        ratio = self._estimate(
-            draws.tokens / draws.params, best.tokens / best.params, "D*/N*", "tokens/param", level
-        )
+        # numpy's division: a size that ran off to nothing makes the ratio infinite.
+        ratios, value = (np.divide(b.tokens, b.params) for b in (draws, best))
+        ratio = self._estimate(ratios, float(value), "D*/N*", "tokens/param", level)
         self._guard(ratio, c, unidentified)
         return Optimum(
             c,
