@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from scaling.errors import DataError, DataWarning, warn
 from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.laws.kaplan import KaplanLaw
+from scaling.laws.power import PowerLaw
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class PublishedFit:
         Name of the row.
     year : int
         Year of publication.
-    law : ChinchillaLaw, KaplanLaw or None
-        The law; None where only exponents of the optimum were published.
+    law : ChinchillaLaw, KaplanLaw, PowerLaw or None
+        The law; None where only exponents of the optimum were published, or it has another form.
     params_exponent, tokens_exponent : float or None
         Exponents a and b of N* ~ C^a, D* ~ C^b as published.
     interval, conditions, source : str
@@ -36,7 +37,7 @@ class PublishedFit:
 
     name: str
     year: int
-    law: ChinchillaLaw | KaplanLaw | None
+    law: ChinchillaLaw | KaplanLaw | PowerLaw | None
     params_exponent: float | None
     tokens_exponent: float | None
     interval: str
@@ -94,13 +95,25 @@ def published(name: str) -> PublishedFit:
     )
 
 
-def _law(row: dict[str, str]) -> ChinchillaLaw | KaplanLaw | None:
+def _law(row: dict[str, str]) -> ChinchillaLaw | KaplanLaw | PowerLaw | None:
     numbers = {key: _number(row[key]) for key in ("E", "A", "B", "alpha", "beta", "N_c", "D_c")}
     if row["form"] == "chinchilla":
         return ChinchillaLaw(*(numbers[k] for k in ("E", "A", "B", "alpha", "beta")))
     if row["form"] == "kaplan":
         return KaplanLaw(numbers["N_c"], numbers["D_c"], numbers["alpha"], numbers["beta"])
+    if row["form"] == "kaplan_n":
+        return _scaled(numbers["N_c"], numbers["alpha"])
+    if row["form"] == "kaplan_d":
+        return _scaled(numbers["D_c"], numbers["beta"])
+    if row["form"] == "compute":
+        return PowerLaw(*(numbers[k] for k in ("E", "A", "alpha")))
     return None
+
+
+def _scaled(scale: float | None, exponent: float | None) -> PowerLaw:
+    """Return (scale/x)^exponent, Kaplan et al.'s way to write a power law without a floor."""
+    assert scale is not None and exponent is not None
+    return PowerLaw(0.0, scale**exponent, exponent)
 
 
 def _rows() -> list[dict[str, str]]:

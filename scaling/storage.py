@@ -106,6 +106,11 @@ def fit_from_json(text: str) -> ChinchillaFit:
 def _fit_from_dict(data: dict[str, Any]) -> ChinchillaFit:
     from scaling.result import ChinchillaFit
 
+    runs = runs_from_dict(data["runs"])
+    rows = {name: np.array(data[name], dtype=float) for name in ("weights", "scale", "cluster")}
+    for name, values in rows.items():
+        if values.shape != runs.params.shape or not np.isfinite(values).all():
+            raise ValueError(f"{name} does not hold one number for each of {len(runs)} runs")
     certificate = dict(data["certificate"])
     if certificate["second_basin"] is not None:
         certificate["second_basin"] = tuple(certificate["second_basin"])
@@ -118,10 +123,10 @@ def _fit_from_dict(data: dict[str, Any]) -> ChinchillaFit:
         n_failed=data["n_failed"],
         failures=tuple((why, count) for why, count in data["failures"]),
         diagnostics=_diagnostics_from_dict(data["diagnostics"]),
-        runs=runs_from_dict(data["runs"]),
-        weights=np.array(data["weights"], dtype=float),
-        scale=np.array(data["scale"], dtype=float),
-        cluster=np.array(data["cluster"], dtype=np.int64),
+        runs=runs,
+        weights=rows["weights"],
+        scale=rows["scale"],
+        cluster=rows["cluster"].astype(np.int64),
         settings=Settings(**data["settings"]),
     )
 
