@@ -17,9 +17,11 @@ from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, Attached, ChinchillaL
 from scaling.newton import Objective
 from scaling.resample import LEVEL, levels
 from scaling.residuals import drift, residual_findings
+from scaling.rollout import rollout_drift
 from scaling.runs import RunTable
 from scaling.settings import Settings
 from scaling.solver import Certificate
+from scaling.undetermined import needed_levels
 from scaling.verdicts import identification_findings
 
 
@@ -43,7 +45,8 @@ class Diagnostics:
     e_zero_share : float
         Share of bootstrap draws with E = 0.
     drift : float
-        Residual trend per decade of compute that the data cannot exclude, in log loss.
+        How far the law may be off per decade of compute beyond the runs, in log loss: the residual trend
+        that the runs cannot exclude, and the error of laws fitted to the smaller of them on the larger.
     influence : Influence or None
         Refits without some rows.
     identification : tuple of Finding
@@ -153,7 +156,12 @@ def diagnose(
         n_sizes=int(levels(table.params, LEVEL).max()) + 1,
         n_budgets=int(levels(table.tokens, LEVEL).max()) + 1,
         e_zero_share=float(np.mean(np.asarray(draws.E) <= 0)) if np.asarray(draws.E).size else 0.0,
-        drift=drift(table, residuals, cluster),
+        drift=float(
+            np.hypot(
+                drift(table, residuals, cluster),
+                rollout_drift(table, problem, best, attached, needed_levels(held, tied)),
+            )
+        ),
         influence=rows_out,
         identification=identification,
         model=model,

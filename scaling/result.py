@@ -197,9 +197,8 @@ class ChinchillaFit:
         """Return the loss at (params, tokens): of the law, and of one new run.
 
         The interval of a single run adds to each draw of the law a resampled residual and a normal
-        drift. The drift's standard deviation is, per decade of compute beyond the data, the trend
-        in the residuals together with its standard error: what a departure from the law too small
-        to see inside the data may grow to outside.
+        drift of `diagnostics.drift` per decade of compute beyond the data: by how much laws fitted to
+        the smaller of these runs missed the larger. The draws alone cover a half of what they say there.
         """
         n, d = positive_count("params", params), positive_count("tokens", tokens)
         mean = self._estimate(
