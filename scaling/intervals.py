@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Literal, get_args
 
 import numpy as np
@@ -13,8 +12,6 @@ from scaling.estimate import Estimate, Kind
 from scaling.laws.base import Array
 
 IntervalMethod = Literal["percentile", "bias-corrected"]
-
-_NORMAL = NormalDist()
 
 
 def check_level(level: float) -> float:
@@ -77,11 +74,12 @@ def interval(
         return (math.nan, math.nan)
     tails = [(1 - level) / 2, (1 + level) / 2]
     if method == "bias-corrected":
+        from scipy.special import ndtr, ndtri
+
         below = (np.sum(draws < value) + 0.5 * np.sum(draws == value)) / draws.size
         # With every draw on one side the correction is infinite: half a draw keeps it finite.
         below = min(max(float(below), 0.5 / draws.size), 1 - 0.5 / draws.size)
-        shift = 2 * _NORMAL.inv_cdf(below)
-        tails = [_NORMAL.cdf(shift + _NORMAL.inv_cdf(t)) for t in tails]
+        tails = [float(ndtr(2 * ndtri(below) + ndtri(t))) for t in tails]
     # An interpolated quantile between two infinities is nan; an observed one is not.
     how: Literal["linear", "closest_observation"] = (
         "linear" if np.isfinite(draws).all() else "closest_observation"
@@ -94,11 +92,10 @@ def interval(
 
 def _stretch(n_units: int, level: float) -> float:
     """Return the small-sample factor sqrt(G/(G-1)) t_{G-1}/z."""
-    from scipy.special import stdtrit
+    from scipy.special import ndtri, stdtrit
 
     tail = (1 + level) / 2
-    t = float(stdtrit(n_units - 1, tail))
-    return math.sqrt(n_units / (n_units - 1)) * t / _NORMAL.inv_cdf(tail)
+    return math.sqrt(n_units / (n_units - 1)) * float(stdtrit(n_units - 1, tail) / ndtri(tail))
 
 
 def _stretched(low: float, high: float, value: float, by: float, log_scale: bool) -> tuple[float, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from statistics import NormalDist
 
 import numpy as np
 
@@ -16,10 +15,11 @@ _SINGULAR = 1e-10
 
 def planned(sd: Array, rho: float, cluster: Index, delta: float) -> tuple[Array, Callable[[Array], Array]]:
     """Return expected curvature and score variance under normal noise."""
-    normal = NormalDist()
+    from scipy.special import ndtr
+
     t = delta / sd
-    inside = np.array([2 * normal.cdf(v) - 1 for v in t])
-    density = np.array([normal.pdf(v) for v in t])
+    inside = np.asarray(2 * ndtr(t) - 1)
+    density = np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
     # E[psi^2]: sd^2 (inside - 2 t phi(t)) from within, delta^2 from outside.
     variance = sd**2 * (inside - 2 * t * density) + delta**2 * (1 - inside)
     shared = (2 / math.pi) * math.asin(rho)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scaling.errors import NotIdentifiedError, ScalingError, TooFewRunsError
-from scaling.other_laws import LawFit, Variable, fit_power_law
 from scaling.resample import LEVEL, levels
 from scaling.runs import RunTable
 from scaling.units import format_count
+
+if TYPE_CHECKING:
+    from scaling.other_laws import LawFit, Variable
 
 #: Three levels are needed to bend a power law through.
 _NEEDED_LEVELS = 3
@@ -142,6 +144,8 @@ def _one_level(runs: RunTable, variable: Variable) -> RunTable:
 
 def _partial(runs: RunTable, variable: Variable, n_boot: int, seed: int) -> LawFit | None:
     """Fit the law in the one variable that did move; None where even that is not determined."""
+    from scaling.other_laws import fit_power_law  # only tables that are refused pay for it
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

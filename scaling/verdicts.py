@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 
@@ -154,7 +153,9 @@ def _predicted_findings(
     runs: RunTable, law: ChinchillaLaw, level: float, fixed: dict[str, float], tied: bool
 ) -> list[Finding]:
     """Judge a fit without draws by the standard errors its design and residuals foretell."""
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    from scipy.special import ndtri
+
+    z = float(ndtri((1 + level) / 2))
     middle = float(np.exp(np.log(runs.params).mean()))
     se = predicted_se(runs, f"ln_tokens@{middle!r}", law=law, fixed=fixed, tied=tied)
     low, high = (law.tokens_at(middle) * math.exp(min(s * z * se, 700.0)) for s in (-1, 1))
