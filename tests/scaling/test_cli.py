@@ -311,7 +311,7 @@ def test_a_damaged_fit_is_bad_input(saved, tmp_path):
         (("--tokens", "20B"), "params", "params"),
         (("--flops", "1e21"), "optimum", "compute-optimal run for 1e+21 FLOP"),
         (("--params", "1B", "--tokens", "20B"), "loss", "one run"),
-        (("--params", "1B", "--flops", "1.2e20"), "loss", "D=2e+10"),
+        (("--params", "1B", "--flops", "1.2e20"), "loss", "D=20B"),
     ],
 )
 def test_predict(saved, words, name, shown):
