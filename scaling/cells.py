@@ -77,6 +77,9 @@ def checked_covariate(name: str, given: ArrayLike) -> Floats:
 
 def _one_dimensional(name: str, given: Any) -> NDArray[Any]:
     try:
+        # A masked value is a missing one, not what happens to lie under the mask.
+        if isinstance(given, np.ma.MaskedArray):
+            given = np.where(np.ma.getmaskarray(given), np.nan, np.ma.getdata(given))
         array = np.asarray(given)
     except ValueError as error:
         raise DataError(f"{name} must be one-dimensional: {error}", column=name) from error

@@ -64,6 +64,7 @@ def fit(**changes: Any) -> Any:
         ({"fixed": {"alpha": 0.3, "beta": 0.4}, "tied": True}, "fixed", "two values"),
         ({"loss": np.where(N == N[0], NAN, LOSS)}, "loss", "position 0: missing"),
         ({"loss": -LOSS}, "loss", "is not positive"),
+        ({"loss": np.ma.array(LOSS, mask=np.arange(24) == 7)}, "loss", "position 7: missing"),
         ({"params": 0 * N}, "params", "is not positive"),
         ({"params": N[:5]}, None, "tokens has 24 values and params has 5"),
         ({"params": N * 1e290}, "params", r"between 1e-100 and 1e\+100"),
