@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date as Date, datetime
 from functools import cache, lru_cache
@@ -105,6 +105,22 @@ class PriceBook:
         both = {(row.offer, row.commit, row.date): row for row in (*self.rows, *rows)}
         return PriceBook(tuple(sorted(both.values(), key=_order)), self.source)
 
+    def clashes(self, rows: Sequence[PriceRow]) -> dict[int, Finding]:
+        """Return which of more rows contradict the book, by position: each may be sound by itself.
+
+        A book that holds both sides of a contradiction is refused when it is read, so neither may be written.
+        """
+        refused: dict[int, Finding] = {}
+        while True:
+            taken = {i: row for i, row in enumerate(rows) if i not in refused}
+            both = self.merged(taken.values()).rows
+            found = check_spot(both).values()
+            sides = [(f, f.evidence["spot"], f.evidence["on_demand"]) for f in found]
+            more = {i: f for i, row in taken.items() for f, *pair in sides if row.to_dict() in pair}
+            if not more:
+                return refused
+            refused |= more
+
 
 def _order(row: PriceRow) -> tuple[str | int, ...]:
     day = row.date.isoformat()
@@ -182,7 +198,17 @@ def today() -> Date:
 
 def context(day: Date | None = None) -> Context:
     """Return what quotes are judged against: the day, and the usual price of each GPU in the shipped book."""
-    return Context(day or today(), _usual())
+    return Context(day or today(), _usual(), _sizes())
+
+
+@cache
+def _sizes() -> dict[tuple[str, str], int]:
+    """GPUs of each instance type that the shipped book knows with one number of them."""
+    seen: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for row in shipped_book():
+        if row.sku:
+            seen[row.provider, row.sku.casefold()].add(row.gpus_per_instance)
+    return {key: min(counts) for key, counts in seen.items() if len(counts) == 1}
 
 
 @cache

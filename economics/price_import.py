@@ -83,5 +83,9 @@ def take(source: str, quotes: list[Quote], *, path: str | Path | None, write: bo
     target = Path(path) if path is not None else user_book_path()
     if write and rows:
         book = PriceBook.read(target) if target.is_file() else PriceBook((), str(target))
+        clashes = book.clashes(rows)
+        places = [quote.where for quote in quotes if quote.where not in rejected]
+        rejected |= {places[i]: (finding,) for i, finding in clashes.items()}
+        rows = [row for i, row in enumerate(rows) if i not in clashes]
         book.merged(rows).write(target)
     return ImportReport(source, tuple(rows), rejected, path=target if write and rows else None)

@@ -99,6 +99,8 @@ def add_price(
     if rejected:
         findings = rejected["the quote"]
         raise PriceError(" ".join(f.message for f in findings), findings=findings)
+    for finding in book.clashes(rows).values():
+        raise PriceError(f"the quote contradicts {target}: {finding.message}", findings=(finding,))
     book.merged(rows).write(target)
     return rows[0]
 

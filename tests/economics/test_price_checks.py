@@ -165,12 +165,13 @@ def test_a_quote_may_have_several_faults():
 
 def test_the_instance_type_closes_an_open_form_factor():
     """Catalogs say "A100, 80 GB"; p4de holds the SXM part, an NC24ads the PCIe one."""
-    for provider, sku, name in (
-        ("aws", "p4de.24xlarge", "A100-80GB-SXM"),
-        ("azure", "Standard_NC24ads_A100_v4", "A100-80GB-PCIe"),
+    for provider, sku, name, count in (
+        ("aws", "p4de.24xlarge", "A100-80GB-SXM", 8),
+        ("azure", "Standard_NC24ads_A100_v4", "A100-80GB-PCIe", 1),
     ):
         row = check_quote(
-            replace(HONEST, provider=provider, gpu="A100 80GB", sku=sku, price=27.4, count=8), context(TODAY)
+            replace(HONEST, provider=provider, gpu="A100 80GB", sku=sku, price=3.4 * count, count=count),
+            context(TODAY),
         )
         assert isinstance(row, PriceRow)
         assert row.gpu == name

@@ -1,0 +1,89 @@
+"""Quotes that are sound alone and wrong together, or wrong in a way that a single rule does not see."""
+
+from __future__ import annotations
+
+import pytest
+
+from economics import PriceBook, PriceError, add_price, prices
+from economics.price_book import context, shipped_book
+from economics.price_checks import NODE_RATIO, SINGLE_RATIO
+from economics.price_import import take
+from economics.price_rows import Quote
+
+DAY = "2026-10-10"
+
+
+# --- a book that its own writer could not read any more -------------------------------------------
+
+
+@pytest.mark.parametrize(("first", "second"), [("on-demand", "spot"), ("spot", "on-demand")])
+def test_a_quote_that_contradicts_the_own_book_is_not_written(first, second, own_book):
+    """Spot at $3.00 and on demand at $2.50 of one offer: either would make the whole book unreadable."""
+    usd = {"on-demand": 2.5, "spot": 3.0}
+    add_price("acme", "H100 SXM", usd_per_gpu_hour=usd[first], market=first, day=DAY)
+    before = own_book.read_bytes()
+    with pytest.raises(PriceError, match="contradicts") as caught:
+        add_price("acme", "H100 SXM", usd_per_gpu_hour=usd[second], market=second, day=DAY)
+    assert caught.value.findings[0].code == "price_spot_not_cheaper"
+    assert own_book.read_bytes() == before
+    assert prices("H100 SXM", first, provider="acme", as_of=DAY).median == pytest.approx(usd[first])
+    add_price(
+        "acme", "H100 SXM", usd_per_gpu_hour=2.0, market="spot", day=DAY
+    )  # and the book is still in use
+    assert prices("H100 SXM", "spot", provider="acme", as_of=DAY).median == pytest.approx(2.0)
+
+
+def _quote(usd: float, market: str, where: str) -> Quote:
+    return Quote("acme", "H100 SXM", market, usd, 1, DAY, "catalog", currency="USD", where=where)
+
+
+def test_a_second_import_of_a_day_keeps_the_book_readable(own_book):
+    first = take("noon", [_quote(3.0, "on-demand", "a"), _quote(2.0, "spot", "b")], path=own_book, write=True)
+    assert len(first.accepted) == 2
+    second = take("night", [_quote(1.5, "on-demand", "c")], path=own_book, write=True)
+    assert not second.accepted and second.rejected["c"][0].code == "price_spot_not_cheaper"
+    assert prices("H100 SXM", provider="acme", as_of=DAY).median == pytest.approx(3.0)
+    both = take("next", [_quote(1.5, "on-demand", "d"), _quote(1.2, "spot", "e")], path=own_book, write=True)
+    assert len(both.accepted) == 2 and len(PriceBook.read(own_book)) == 2, "a sound pair replaces both"
+
+
+# --- a node under the name of a GPU ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gpu", "usd"), [("H100 SXM", 24.0), ("H100 SXM", 20.0), ("A100 SXM 80GB", 14.30), ("L40S", 8 * 1.86)]
+)
+def test_a_node_of_usual_gpus_is_no_price_of_one(gpu, usd, own_book):
+    """$24 is 8 x $3: six times the usual price was too wide a gate for a machine of eight."""
+    with pytest.raises(PriceError, match="that of a node"):
+        add_price("acme", gpu, usd_per_gpu_hour=usd)
+    assert add_price("acme", gpu, usd_per_instance_hour=usd, gpus_per_instance=8).usd_per_gpu_hour == usd / 8
+
+
+def test_the_gates_lie_above_every_price_of_the_book():
+    usual = context().usual
+    times = [(r.usd_per_gpu_hour / usual[r.gpu], r.gpus_per_instance) for r in shipped_book()]
+    assert 0.85 * NODE_RATIO < max(t for t, _ in times) < NODE_RATIO
+    assert 0.7 * SINGLE_RATIO < max(t for t, n in times if n == 1) < SINGLE_RATIO
+
+
+def test_an_instance_type_has_the_gpus_it_has(own_book):
+    with pytest.raises(PriceError, match=r"p5\.48xlarge has 8 GPUs, not 4"):
+        add_price("aws", "H100 SXM", usd_per_instance_hour=32.0, gpus_per_instance=4, sku="p5.48xlarge")
+
+
+@pytest.mark.parametrize("term", ["1y", "3 years", "6 months", "30d", "1-year"])
+def test_terms_of_a_commitment(term, own_book):
+    row = add_price("acme", "H100 SXM", usd_per_gpu_hour=2.0, market="reserved", commit=term)
+    assert row.commit == term
+
+
+def test_a_word_that_is_no_term(own_book):
+    with pytest.raises(PriceError, match="'banana' is no term"):
+        add_price("acme", "H100 SXM", usd_per_gpu_hour=2.0, market="reserved", commit="banana")
+
+
+def test_a_note_that_denies_is_believed(own_book):
+    add_price("acme", "H100 SXM", usd_per_gpu_hour=2.0, note="not a spot price, non-preemptible")
+    with pytest.raises(PriceError, match="described as 'spot'"):
+        add_price("acme", "H100 SXM", usd_per_gpu_hour=2.0, note="not cheap for a spot price")
