@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from economics.billing import Charge, Session
+from economics.billing import Charge, Session, amount
 from scaling.errors import DataError
 
 _STATE_VERSION = 1
@@ -20,7 +21,10 @@ class Bill:
     session : Session
         The instance this process runs on.
     clock : callable
-        Returns seconds since the epoch. One that runs backwards is held still.
+        Returns seconds since the epoch.
+    monotonic : callable, optional
+        Returns seconds that only ever grow, from any origin: time goes on by them where `clock` is set back.
+        ``time.monotonic`` if `clock` is ``time.time``; another clock alone is held still while it lags.
 
     Examples
     --------
@@ -31,11 +35,17 @@ class Bill:
     1.5
     """
 
-    def __init__(self, session: Session, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, session: Session, clock: Callable[[], float], monotonic: Callable[[], float] | None = None
+    ) -> None:
         self.sessions = [session]
         self.ledger: list[Charge] = []
         self._clock = clock
-        self._latest = float(clock())
+        if monotonic is None:
+            monotonic = time.monotonic if clock is time.time else (lambda: 0.0)
+        self._monotonic = monotonic
+        self._tick = float(monotonic())
+        self._latest = amount("clock", clock())
         if session.started_at > self._latest + 1.0:
             raise DataError(
                 f"started_at={session.started_at:.0f} lies in the future of the clock ({self._latest:.0f}): "
@@ -49,17 +59,20 @@ class Bill:
         return sum(c.usd for c in self.ledger)
 
     def now(self) -> float:
-        """Seconds since the epoch, never less than before."""
-        self._latest = max(self._latest, float(self._clock()))
+        """Seconds since the epoch; as much later than before as either clock says, whichever says more."""
+        # A wall clock can be set back, and a monotonic one may stand still while a machine sleeps.
+        tick = float(self._monotonic())
+        self._latest = max(self._latest + max(tick - self._tick, 0.0), amount("clock", self._clock()))
+        self._tick = tick
         return self._latest
 
     def usd(self, until: float) -> float:
         """US dollars billed in all if the open session ends at `until`."""
         return sum(s.usd(until) for s in self.sessions) + self.charges
 
-    def book(self, reason: str, usd: float) -> None:
-        """Add a charge."""
-        self.ledger.append(Charge(reason, usd))
+    def book(self, reason: str, usd: float, key: str | None = None) -> None:
+        """Add a charge; `key` where it is to be known again, else it is one of its own."""
+        self.ledger.append(Charge(reason, usd) if key is None else Charge(reason, usd, key))
 
     def room_s(self, usd: float, now: float) -> float:
         """Seconds from now that the open session can still be up for a total of `usd`; may be negative."""
@@ -81,29 +94,92 @@ class Bill:
         }
 
     def resume(self, state: Mapping[str, Any], previous_ended_at: float | None) -> None:
-        """Go on with an earlier bill; see `economics.budget.BudgetGuard.load_state_dict`."""
-        if state.get("version") != _STATE_VERSION:
+        """Go on with an earlier bill; see `economics.budget.BudgetGuard.load_state_dict`.
+
+        What both bills know counts once, what one of them knows is never lost: sessions are the same by
+        instance and start, charges by key.
+        """
+        latest, sessions, ledger = _read(state)
+        now = max(self.now(), latest)
+        merged = {(s.instance, s.started_at): s for s in sessions}
+        *closed, mine = self.sessions
+        for session in closed:
+            known = merged.setdefault((session.instance, session.started_at), session)
+            merged[session.instance, session.started_at] = _same(known, session)
+        notes: list[str] = []
+        others: list[Session] = []
+        for session in merged.values():
+            goes_on = session.ended_at is None or session.started_at == mine.started_at
+            if session.instance == mine.instance and goes_on:
+                # The process restarted, the machine did not: billed without a break, idle time included.
+                mine = _same(replace(session, ended_at=mine.ended_at), mine)
+            elif session.ended_at is None:
+                others.append(replace(session, ended_at=_end(session, previous_ended_at, latest, now)))
+                if previous_ended_at is None:
+                    notes.append(f"{session.instance} taken as billed until now: its end was not given")
+            else:
+                others.append(session)
+        self._latest = now
+        self.sessions = [*others, mine]
+        known_keys = {c.key for c in ledger}
+        self.ledger = [*ledger, *(c for c in self.ledger if c.key not in known_keys)]
+        for note in notes:
+            self.book(note, 0.0)
+
+
+def _same(one: Session, other: Session) -> Session:
+    """One session of two that are the same instance: the longer time, the dearer tariff."""
+    ends = [s.ended_at for s in (one, other) if s.ended_at is not None]
+    return Session(
+        instance=one.instance,
+        started_at=min(one.started_at, other.started_at),
+        ended_at=max(ends) if ends else None,
+        usd_per_hour=max(one.usd_per_hour, other.usd_per_hour),
+        billing_granularity=max(one.billing_granularity, other.billing_granularity),
+        minimum_s=max(one.minimum_s, other.minimum_s),
+    )
+
+
+def _end(session: Session, given: float | None, latest: float, now: float) -> float:
+    """When an instance that is gone stopped being billed; the worst, `now`, if nobody said."""
+    if given is None:
+        return now
+    end = amount("previous_ended_at", given)
+    name = repr(session.instance)
+    for before, what in ((session.started_at, f"the start of {name}"), (latest, f"the last sign of {name}")):
+        if end < before - 1.0:  # providers print whole seconds
             raise DataError(
-                f"state of version {state.get('version')!r}; this code reads {_STATE_VERSION}", column="state"
+                f"previous_ended_at={end:.0f} lies before {what} ({before:.0f})", column="previous_ended_at"
             )
-        self._latest = max(self._latest, float(state["latest"]))
-        self.ledger = [Charge(**c) for c in state["ledger"]]
-        *closed, last = [Session(**s) for s in state["sessions"]]
-        mine = self.sessions[-1]
-        if last.ended_at is None and last.instance == mine.instance:
-            # The process restarted, the machine did not: billed without a break, idle time included.
-            start, price = min(last.started_at, mine.started_at), max(last.usd_per_hour, mine.usd_per_hour)
-            self.sessions = [*closed, replace(mine, started_at=start, usd_per_hour=price)]
-            return
-        if last.ended_at is None:
-            end = self.now() if previous_ended_at is None else float(previous_ended_at)
-            if end < last.started_at:
-                raise DataError(
-                    f"previous_ended_at={end:.0f} lies before the start of {last.instance!r} "
-                    f"({last.started_at:.0f})",
-                    column="previous_ended_at",
-                )
-            if previous_ended_at is None:
-                self.book(f"{last.instance} taken as billed until now: its end was not given", 0.0)
-            last = replace(last, ended_at=end)
-        self.sessions = [*closed, last, mine]
+    if end > now + 1.0:
+        raise DataError(
+            f"previous_ended_at={end:.0f} lies in the future of the clock ({now:.0f}): give seconds since the "
+            f"epoch (milliseconds?).",
+            column="previous_ended_at",
+        )
+    return max(end, latest)
+
+
+def _read(state: Mapping[str, Any]) -> tuple[float, list[Session], list[Charge]]:
+    """Read and check what `Bill.state` wrote."""
+    if not isinstance(state, Mapping) or "version" not in state:
+        raise DataError(f"this is no state of a budget guard: {str(state)[:80]}", column="state")
+    if state["version"] != _STATE_VERSION:
+        raise DataError(
+            f"state of version {state['version']!r}; this code reads {_STATE_VERSION}", column="state"
+        )
+    try:
+        latest = amount("latest", state["latest"])
+        sessions = [Session(**s) for s in state["sessions"]]
+        ledger = [Charge(**c) for c in state["ledger"]]
+    except (KeyError, TypeError) as error:
+        raise DataError(f"the state of a budget guard is damaged: {error}", column="state") from error
+    for session in sessions:
+        for name in ("started_at", "usd_per_hour", "minimum_s"):
+            amount(name, getattr(session, name))
+        amount("billing_granularity", session.billing_granularity, positive=True)
+        if session.ended_at is not None:
+            amount("ended_at", session.ended_at)
+    for charge in ledger:
+        amount("usd", charge.usd)
+    return latest, sessions, ledger

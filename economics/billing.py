@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from numbers import Real
+from uuid import uuid4
 
 from economics.errors import EconomicsError
+from economics.run_numbers import hours as read_hours
 from scaling.errors import DataError
 
 #: Billing granularities people name, in seconds.
@@ -16,10 +20,11 @@ GRANULARITIES = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 @dataclass(frozen=True)
 class Charge:
-    """Money that the clock does not show: reason and US dollars."""
+    """Money that the clock does not show: reason and US dollars; `key` tells it from another like it."""
 
     reason: str
     usd: float
+    key: str = field(default_factory=lambda: uuid4().hex, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,30 @@ class BudgetExceeded(EconomicsError):
         self.cap = cap
         self.needed = needed
         self.fits = dict(fits)
+
+
+def refusal(
+    *, planned_s: float | None, quantile: float, tokens: float | None, hours_fit: float, spent: float,
+    needed: float, cap: float, usd_fit: float,
+) -> BudgetExceeded:  # fmt: skip
+    """Return the refusal of a plan (None: of one step): what it needs, and how much of it fits."""
+    fits = {"hours": hours_fit, "usd": usd_fit}
+    what, part = "the next step", ""
+    if planned_s is not None:
+        fits["fraction"] = hours_fit * 3600.0 / planned_s
+        what = f"{planned_s / 3600.0:.2f} h (the {quantile:.0%} quantile of the plan)"
+        part = f", {fits['fraction']:.0%} of the plan"
+        if tokens is not None:
+            fits["tokens"] = fits["fraction"] * tokens
+            part += f", {fits['tokens']:.3g} tokens"
+    return BudgetExceeded(
+        f"{what} with the final save and the shutdown comes to ${needed:.2f}, above the cap of ${cap:.2f} "
+        f"(${spent:.2f} spent already). What fits: {hours_fit:.2f} h of running{part}.",
+        spent=spent,
+        cap=cap,
+        needed=needed,
+        fits=fits,
+    )
 
 
 @dataclass(frozen=True)
@@ -144,42 +173,72 @@ def quantile_of(plan: object, quantile: float) -> float:
 
     Parameters
     ----------
-    plan : float, sequence of float, or object
-        A number is taken to be the quantile already. A sequence is draws. An object offers
-        ``quantile(q)``, or ``low``, ``value``, ``high`` at a ``level`` (`scaling.estimate.Estimate`), of
-        which the lower end, the median and the upper end can be asked for.
+    plan : float, str, sequence of float, or object
+        A number, or hours as text ("24", "30 min"), is taken to be the quantile already. A sequence is draws.
+        An object offers ``quantile(q)``, or ``low``, ``value``, ``high`` at a ``level``
+        (`scaling.estimate.Estimate`), of which the lower end, the median and the upper end can be asked for.
     quantile : float
         Between 0 and 1.
 
+    Raises
+    ------
+    DataError
+        Something else, or hours that are negative or not finite.
+
     Examples
     --------
-    >>> quantile_of(range(101), 0.9)
-    90.0
+    >>> quantile_of(range(101), 0.9), quantile_of("30 min", 0.9)
+    (90.0, 0.5)
     """
-    if isinstance(plan, int | float) and not isinstance(plan, bool):
-        return float(plan)
+    q = fraction_between("quantile", quantile)
+    if plan is not True and plan is not False and isinstance(plan, str | Real | Decimal):
+        return read_hours("hours", plan)
     if callable(getattr(plan, "quantile", None)):
-        return float(plan.quantile(quantile))  # type: ignore[attr-defined]
+        return _hours(plan.quantile(q), plan)  # type: ignore[attr-defined]
     if hasattr(plan, "level"):
         level = float(plan.level)
         ends = {(1 - level) / 2: "low", 0.5: "value", (1 + level) / 2: "high"}
-        for q, name in ends.items():
-            if abs(q - quantile) < 1e-9:
-                return float(getattr(plan, name))
-        known = ", ".join(f"{q:g}" for q in ends)
+        for at, name in ends.items():
+            if abs(at - q) < 1e-9:
+                return _hours(getattr(plan, name), plan)
+        known = ", ".join(f"{at:g}" for at in ends)
         raise DataError(
-            f"quantile {quantile:g} of an estimate that has {known}: give one of them.", column="quantile"
+            f"quantile {q:g} of an estimate that has {known}: give one of them.", column="quantile"
         )
-    try:
-        draws = sorted(float(x) for x in plan)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        draws = []
+    # Bytes, and the keys of a mapping, would be read as draws without a word.
+    given = plan if isinstance(plan, Iterable) and not isinstance(plan, bytes | bytearray | Mapping) else ()
+    draws = sorted(_hours(x, plan) for x in given)
     if not draws:
         raise DataError(f"a plan is a number, draws or an estimate, got {plan!r}", column="hours")
-    position = quantile * (len(draws) - 1)
+    position = q * (len(draws) - 1)
     below = int(position)
     above = min(below + 1, len(draws) - 1)
     return draws[below] + (position - below) * (draws[above] - draws[below])
+
+
+def _hours(value: object, plan: object) -> float:
+    """Return hours of a plan that are a finite number, not negative."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0.0 <= number < math.inf:
+        raise DataError(
+            f"hours of a plan are finite and not negative, got {value!r} in {plan!r:.80}", column="hours"
+        )
+    return number
+
+
+def fraction_between(name: str, value: object) -> float:
+    """Return a number from 0 to 1, which may be text ("0.9", "90%")."""
+    text = value.strip() if isinstance(value, str) else value
+    scale = 1.0
+    if isinstance(text, str) and text.endswith("%"):
+        text, scale = text.removesuffix("%"), 0.01
+    number = amount(name, text) * scale
+    if number > 1.0:
+        raise DataError(f"{name} must lie between 0 and 1, got {value!r}", column=name)
+    return number
 
 
 def granularity_s(value: float | str) -> float:

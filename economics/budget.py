@@ -9,30 +9,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
+from economics.account import STEPS_HELD, Account
 from economics.bill import Bill
 from economics.billing import (
     BudgetExceeded as BudgetExceeded,
     BudgetStatus as BudgetStatus,
-    Charge,
     Session,
     amount,
     boot_time as boot_time,
+    fraction_between,
     granularity_s,
     quantile_of,
+    refusal,
 )
+from economics.journal import read_journal, write_journal
+from scaling.errors import DataError
+from scaling.units import parse_count
 
-_STEPS_HELD = 2  # steps the reserve holds: one to do, and one for a loop that waits for the error
-_STEP_MARGIN = 1.25  # the next step lasts at most this times the longest seen, where above `max_step_s`
 
-
-class BudgetGuard:
+class BudgetGuard(Account):
     """Keep the bill of a run within a cap.
 
     Call `check` before launch, `step` before every step, and stop (save, shut down, `close`) when it says
     no. The promise: the bill, with the save, the shutdown and the rounding, never passes the cap, as long
-    as no step takes longer than `max_step_s` (or ``step(seconds=)``, or 1.25 times the longest seen).
+    as no step takes longer than `max_step_s` (or ``step(seconds=)``, or 1.25 times the longest seen), and
+    every instance of the run is known: a state saved with a checkpoint knows nothing of machines that died
+    before their next save. Where that may happen, give a `journal` on a disk that outlives the machine.
 
     Parameters
     ----------
@@ -49,8 +55,8 @@ class BudgetGuard:
     max_step_s : float
         Upper bound on one step. What else happens between two calls of `step` (evaluation, a checkpoint,
         compilation) counts as part of it: raise the bound there with ``step(seconds=...)``.
-    planned_hours : float, sequence of float or Estimate, optional
-        Hours the run is expected to take, for `check`.
+    planned_hours : float, str, sequence of float or Estimate, optional
+        Hours the run is expected to take, for `check`; text such as "24" or "30 min" is read.
     quantile : float
         Which quantile of the plan must fit, where it is draws or an estimate.
     minimum_s : float
@@ -60,9 +66,15 @@ class BudgetGuard:
     instance : str
         Name of the instance: a restart with the same name goes on with the same bill.
     spent_usd : float
-        Spent before this guard existed.
-    clock : callable
-        Returns seconds since the epoch. Tests inject one.
+        Spent before this guard existed, beside what a loaded state knows. The same sum again, as from a
+        script that is started again, counts once.
+    journal : path, optional
+        File of one writer, kept up to date (written whole, flushed to the disk, renamed) at the start and at
+        every step and charge. A state that is in it already is loaded as by `load_state_dict`.
+    previous_ended_at : float, optional
+        When the instance in the journal stopped being billed, as in `load_state_dict`.
+    clock, monotonic : callable
+        Seconds since the epoch, and seconds that never run back (`economics.bill.Bill`). Tests inject them.
 
     Examples
     --------
@@ -91,40 +103,42 @@ class BudgetGuard:
         started_at: float | None = None,
         instance: str = "instance-1",
         spent_usd: float = 0.0,
+        journal: str | PathLike[str] | None = None,
+        previous_ended_at: float | None = None,
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.cap = amount("cap_usd", cap_usd, positive=True)
         self.shutdown_usd = amount("shutdown_usd", shutdown_usd)
         self.final_save_s = amount("final_save_s", final_save_s)
         self.shutdown_s = amount("shutdown_s", shutdown_s)
         self.max_step_s = amount("max_step_s", max_step_s)
+        self.quantile = fraction_between("quantile", quantile)
         self.planned_hours = planned_hours
-        self.quantile = quantile
+        if planned_hours is not None:
+            quantile_of(planned_hours, self.quantile)
         session = Session(
             instance=instance,
-            started_at=clock() if started_at is None else float(started_at),
+            started_at=amount("started_at", clock() if started_at is None else started_at),
             ended_at=None,
             usd_per_hour=amount("usd_per_hour", usd_per_hour),
             billing_granularity=granularity_s(billing_granularity),
             minimum_s=amount("minimum_s", minimum_s),
         )
-        self._bill = Bill(session, clock)
-        if spent_usd:
-            self._bill.book("spent before", amount("spent_usd", spent_usd))
+        self._bill = Bill(session, clock, monotonic)
+        before = amount("spent_usd", spent_usd)
+        if before:
+            self._bill.book("spent before", before, f"spent before: {before!r}")
         self._longest_s = 0.0
         self._step_began: float | None = None
         self._refused = False
         self._closed = False
-
-    @property
-    def spent(self) -> float:
-        """Billed up to now, US dollars."""
-        return self._bill.usd(self._bill.now())
-
-    @property
-    def ledger(self) -> tuple[Charge, ...]:
-        """The single charges, in the order they were booked."""
-        return tuple(self._bill.ledger)
+        self._journal = None if journal is None else Path(journal)
+        earlier = None if self._journal is None else read_journal(self._journal)
+        if earlier is None:
+            self._write()
+        else:
+            self.load_state_dict(earlier, previous_ended_at=previous_ended_at)
 
     def check(
         self, hours: object = None, *, tokens: float | None = None, startup_s: float = 0.0
@@ -147,31 +161,19 @@ class BudgetGuard:
             they cost and `fits` has what would: hours, dollars, fraction of the plan, tokens.
         """
         plan = self.planned_hours if hours is None else hours
-        held = _STEPS_HELD * self._step_bound()
+        held = STEPS_HELD * self._step_bound()
         planned_s = held if plan is None else max(3600.0 * quantile_of(plan, self.quantile), held)
+        startup = amount("startup_s", startup_s)
         now = self._bill.now()
-        needed = self._bill.usd(now + startup_s + planned_s + self._tail_s()) + self._due()
+        needed = self._bill.usd(now + startup + planned_s + self._tail_s()) + self._due()
         if self._within(needed):
             return self.status()
-        hours_fit = max(self._hours_left(now) - startup_s / 3600.0, 0.0)
-        fits = {"hours": hours_fit, "usd": max(self.cap - self._bill.usd(now) - self._due(), 0.0)}
-        what, part = "the next step", ""
-        if plan is not None:
-            fits["fraction"] = hours_fit * 3600.0 / planned_s
-            what = f"{planned_s / 3600.0:.2f} h (the {self.quantile:.0%} quantile of the plan)"
-            part = f", {fits['fraction']:.0%} of the plan"
-            if tokens is not None:
-                fits["tokens"] = fits["fraction"] * tokens
-                part += f", {fits['tokens']:.3g} tokens"
-        raise BudgetExceeded(
-            f"{what} with the final save and the shutdown comes to ${needed:.2f}, above the cap of "
-            f"${self.cap:.2f} (${self._bill.usd(now):.2f} spent already). What fits: {hours_fit:.2f} h of "
-            f"running{part}.",
-            spent=self._bill.usd(now),
-            cap=self.cap,
-            needed=needed,
-            fits=fits,
-        )
+        raise refusal(
+            planned_s=None if plan is None else planned_s, quantile=self.quantile,
+            tokens=None if tokens is None else amount("tokens", parse_count(tokens)),
+            hours_fit=max(self._hours_left(now) - startup / 3600.0, 0.0), spent=self._bill.usd(now),
+            needed=needed, cap=self.cap, usd_fit=max(self.cap - self._bill.usd(now) - self._due(), 0.0),
+        )  # fmt: skip
 
     def step(self, seconds: float | None = None) -> BudgetStatus:
         """Say whether one more step, the final save and the shutdown fit; call it before the step.
@@ -187,20 +189,21 @@ class BudgetGuard:
             The answer was no and the loop went on. The reserve holds this second step, so a loop that only
             catches the error stays within the cap too.
         """
+        bound = max(self._step_bound(), 0.0 if seconds is None else amount("seconds", seconds))
         now = self._bill.now()
         if self._step_began is not None:
             self._longest_s = max(self._longest_s, now - self._step_began)
         self._step_began = now
-        status = self._status(now, max(self._step_bound(), seconds or 0.0))
-        if status.fits:
-            self._refused = False  # the cap was raised, or a shorter step is asked for
+        status = self._status(now, max(bound, self._step_bound()))
+        refused_before, self._refused = self._refused, not status.fits
+        self._write()
+        if status.fits:  # after a no: the cap was raised, or a shorter step is asked for
             return status
-        if self._refused or self._closed:
+        if refused_before or self._closed:
             raise BudgetExceeded(
                 f"stop: {status}", spent=status.spent, cap=self.cap, needed=status.committed,
                 fits={"hours": status.hours_left, "usd": max(status.remaining, 0.0)},
             )  # fmt: skip
-        self._refused = True
         return status
 
     def charge(self, reason: str, usd: float, *, incurred: bool = False) -> None:
@@ -230,10 +233,7 @@ class BudgetGuard:
                 spent=status.spent, cap=self.cap, needed=status.committed + extra, fits={"usd": free},
             )  # fmt: skip
         self._bill.book(str(reason), extra)
-
-    def status(self) -> BudgetStatus:
-        """Where the money stands now."""
-        return self._status(self._bill.now(), self._step_bound())
+        self._write()
 
     def close(self) -> BudgetStatus:
         """Book the end: the instance is billed until the shutdown is over, and `shutdown_usd` falls due."""
@@ -242,6 +242,7 @@ class BudgetGuard:
             if self.shutdown_usd:
                 self._bill.book("shutdown", self.shutdown_usd)
             self._closed = True
+            self._write()
         return self.status()
 
     def state_dict(self) -> dict[str, Any]:
@@ -252,9 +253,10 @@ class BudgetGuard:
         """Go on with the bill of an earlier guard. Cap, bounds and price are those of this one.
 
         With the same `instance` name the machine never stopped: it is billed from its first start, at the
-        dearer of the two prices, idle hours included. With another name the earlier instance ended at
-        `previous_ended_at`. To ask before a new instance is started whether that still fits, load the state
-        where the launcher runs and call ``check(startup_s=...)``.
+        dearer of the two tariffs, idle hours included. With another name the earlier instance ended at
+        `previous_ended_at`. What this guard has booked already stays, and loading a state twice counts it
+        once. To ask before a new instance is started whether that still fits, load the state (a journal is
+        one, as JSON) where the launcher runs and call ``check(startup_s=...)``.
 
         Parameters
         ----------
@@ -267,34 +269,20 @@ class BudgetGuard:
         Raises
         ------
         DataError
-            The state is of another version, or the earlier instance ended before it started.
+            The state is none or of another version, or the earlier instance ended before it was last seen.
         """
+        missing = {"bill", "longest_step_s", "refused"} - set(state if isinstance(state, Mapping) else ())
+        if missing:
+            raise DataError(
+                f"a guard's state has {', '.join(sorted(missing))}: {state!r:.80}", column="state"
+            )
+        longest = amount("longest_step_s", state["longest_step_s"])
         self._bill.resume(state["bill"], previous_ended_at)
-        self._longest_s = max(self._longest_s, float(state["longest_step_s"]))
+        self._longest_s = max(self._longest_s, longest)
         self._refused = bool(state["refused"])
         self._step_began = None
+        self._write()
 
-    def _status(self, now: float, bound: float) -> BudgetStatus:
-        spent, charges = self._bill.usd(now), self._bill.charges
-        ahead = 0.0 if self._closed else _STEPS_HELD * bound + self._tail_s()
-        committed = self._bill.usd(now + ahead) + self._due()
-        return BudgetStatus(
-            fits=self._within(committed) and not self._closed, spent=spent, compute=spent - charges,
-            charges=charges, committed=committed, cap=self.cap, closed=self._closed,
-            hours_left=0.0 if self._closed else self._hours_left(now),
-        )  # fmt: skip
-
-    def _due(self) -> float:  # money of the end that is not booked yet
-        return 0.0 if self._closed else self.shutdown_usd
-
-    def _tail_s(self) -> float:
-        return self.final_save_s + self.shutdown_s
-
-    def _step_bound(self) -> float:
-        return max(self.max_step_s, _STEP_MARGIN * self._longest_s)
-
-    def _within(self, usd: float) -> bool:
-        return usd <= self.cap + 1e-9  # a billionth of a dollar for the rounding of sums
-
-    def _hours_left(self, now: float) -> float:  # until the final save must begin
-        return max(self._bill.room_s(self.cap - self._due(), now) - self._tail_s(), 0.0) / 3600.0
+    def _write(self) -> None:
+        if self._journal is not None:
+            write_journal(self._journal, self.state_dict())

@@ -304,10 +304,10 @@ class TestRestart:
         first = make(price=2.0, clock=clock, spent_usd=5.0)
         first.charge("egress", 1.0)
         clock.now += 3600
-        died = clock.now
+        died, state = clock.now, first.state_dict()
         clock.now += 7200
         second = make(price=3.0, clock=clock, instance="spot-2")
-        second.load_state_dict(first.state_dict(), previous_ended_at=died)
+        second.load_state_dict(state, previous_ended_at=died)
         clock.now += 3600
         assert second.spent == pytest.approx(5.0 + 1.0 + 2.0 + 3.0)
 
