@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from economics import plan_money, plan_preemptions, plan_size, plan_speed, plan_sweep
+from economics import plan_formula_check, plan_money, plan_preemptions, plan_size, plan_speed, plan_sweep
 from economics.plan_facts import Facts, facts
 from economics.plan_reading import read_plan
 from economics.plan_schema import Plan
@@ -64,7 +64,7 @@ _CHECKS = (
         "preemptions", ("run.market", "run.n_gpus", "run.hours|budget.lines"), plan_preemptions.check_preemptions
     ),
     _Check("price", ("run.gpu", "run.usd_per_gpu_hour", "run.market"), plan_money.check_price),
-    _Check("formulas", ("formulas",), plan_money.check_formulas),
+    _Check("formulas", ("formulas",), plan_formula_check.check_formulas),
     _Check("sizes of the sweep", ("sweep.params", "model.vocab"), plan_sweep.check_sizes),
     _Check("what the sweep holds fixed", ("sweep.params",), plan_sweep.check_fixed),
     _Check(

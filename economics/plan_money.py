@@ -1,4 +1,4 @@
-"""Checks of a plan's money: lines and their sum, prices, formulas, what on-demand would cost."""
+"""Checks of a plan's money: lines and their sum, prices, what on-demand would cost."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from collections.abc import Iterator
 
 from economics.errors import PriceError
 from economics.plan_facts import Facts
-from economics.plan_formula import FormulaError, evaluate
 from economics.plan_schema import BudgetLine
 from economics.price_search import prices
 from economics.run_estimates import dollars
 from scaling.findings import Finding
-from scaling.units import format_count
 
 #: A line may be its arithmetic rounded: to the dollar, or by a few per cent.
 _ROUND_USD, _ROUND = 0.5, 0.04
@@ -157,44 +155,3 @@ def check_price(facts: Facts) -> Iterator[Finding]:
     )
     evidence = {"price": price, "low": quote.low, "median": quote.median, "high": quote.high}
     yield Finding("price_unusual", "warning", words, evidence)
-
-
-def check_formulas(facts: Facts) -> Iterator[Finding]:
-    """Check that a formula gives what it is meant to give, in units and in numbers."""
-    for entry in facts.plan.formulas:
-        wanted = {"usd": {"$": 1}, "hours": {"time": 1}}[entry.gives]
-        try:
-            result = evaluate(entry.formula)
-        except FormulaError as error:
-            yield Finding("formula_unread", "error", f"{entry.name}: {error}", {"formula": entry.formula})
-            continue
-        evidence = {"formula": entry.formula, "unit": result.unit, "value": result.value}
-        if dict(result.dimensions) != wanted:
-            upside = result.dimensions.get("tokens", 0) > 0 and result.dimensions.get("time", 0) < 0
-            why = (
-                " Tokens per second stand above the line: twice the speed would cost twice as much."
-                if upside
-                else ""
-            )
-            words = (
-                f"{entry.name}: {entry.formula} is in {result.unit}, not in {'$' if entry.gives == 'usd' else 'hours'}."
-                f"{why}{_right_form(facts, entry.steps)}"
-            )
-            yield Finding("formula_units", "error", words, evidence)
-        elif entry.value is not None and abs(result.value - entry.value) > max(
-            0.05 * abs(entry.value), 0.005
-        ):
-            words = f"{entry.name}: {entry.formula} = {result.value:.4g}, not {entry.value:g}."
-            yield Finding("formula_value", "error", words, evidence)
-
-
-def _right_form(facts: Facts, steps: float | None) -> str:
-    """Say what a number of steps costs."""
-    batch, speed, price = facts.get("run.batch_tokens"), facts.tokens_per_s, facts.usd_per_hour
-    form = " Steps cost steps x tokens/step / (tokens/s) / 3600 x $/h"
-    if steps is None or batch is None or speed is None or price is None:
-        return f"{form}."
-    usd = steps * batch / speed / 3600 * price
-    return (
-        f"{form} = {steps:g} x {format_count(batch)} / {format_count(speed)} / 3600 x {price:g} = ${usd:.3g}."
-    )

@@ -96,9 +96,9 @@ class FormulaSection(Section):
     name : str
         What it computes.
     formula : str
-        Numbers, units and operators (`economics.plan_formula`).
+        Numbers, units and operators (`economics.plan_formula`), sums included.
     gives : {"usd", "hours"}
-        What it is meant to give.
+        What it is meant to give. Units are converted ("30 min × $1.10/h" is $0.55) unless the formula does so.
     value : float, optional
         The result as stated.
     steps : count, optional

@@ -240,7 +240,7 @@ steps = 1000
 hours = 1
 [[formulas]]
 name = "cost of a day"
-formula = "24 h × 64 GPUs × $3.5/h"
+formula = "24 h × 64 GPUs × $3.5"
 gives = "usd"
 [budget]
 usd = 120000
@@ -261,7 +261,7 @@ def test_another_faulty_plan_is_caught():
         "mfu_disagrees",  # 58%
         "flops_disagree",  # the forward pass alone
         "step_rates_disagree",
-        "formula_units",  # GPUs are left over
+        "formula_units",  # hours are left over
         "line_disagrees",  # 600 h x $1,792
         "hours_not_paid",  # 600 of 700
         "over_budget",

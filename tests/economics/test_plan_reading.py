@@ -118,7 +118,7 @@ def test_units_of_formulas(formula, unit, value):
 
 
 @pytest.mark.parametrize(
-    "formula", ["", "2 ×", "× 2", "(2", "2)", "2 / / 3", "3 apples", "1/0", "()", "2 + 3"]
+    "formula", ["", "2 ×", "× 2", "(2", "2)", "2 / / 3", "3 apples", "1/0", "()", "2 + ", "2 h + $3"]
 )
 def test_formulas_that_cannot_be_read(formula):
     with pytest.raises(FormulaError):
