@@ -141,7 +141,7 @@ def shipped_book() -> PriceBook:
     Examples
     --------
     >>> shipped_book()
-    PriceBook(352 rows, 2024-02-29 to 2026-10-10, data/hardware/gpu_prices.csv)
+    PriceBook(347 rows, 2024-02-29 to 2026-10-10, data/hardware/gpu_prices.csv)
     """
     return PriceBook(
         tuple(

@@ -19,16 +19,9 @@ from scaling.findings import Finding
 
 #: Codes of the nine defects, in the order in which they are looked for.
 DEFECTS = (
-    "price_date",
-    "price_currency",
-    "price_form_factor",
-    "price_sku",
-    "price_memory",
-    "price_sentinel",
-    "price_floor",
-    "price_per_node",
-    "price_spot_not_cheaper",
-)
+    "price_date", "price_currency", "price_form_factor", "price_sku", "price_memory", "price_sentinel",
+    "price_floor", "price_per_node", "price_spot_not_cheaper",
+)  # fmt: skip
 
 #: Dollars per hour and dense 16-bit TFLOP/s below which no machine was seen rented: the cheapest real quotes
 #: of the book lie at 7.6e-4 (spot B200), floor bids and slices at 2e-4 to 4e-4.
@@ -206,14 +199,19 @@ def _check_sentinel(draft: _Draft) -> Finding | None:
     return draft.finding("price_sentinel", seen)
 
 
+def floor_usd(part: GPU) -> float:
+    """Return dollars per hour below which no such part was seen rented; 0 where its 16-bit rate is not known."""
+    rates = part.dense_tflops
+    return (rates.get("bf16") or rates.get("fp16") or 0.0) * FLOOR_USD_PER_TFLOPS
+
+
 def _check_floor(draft: _Draft) -> Finding | None:
     said = _NO_OFFER.search(f"{draft.quote.note} {draft.quote.sku} {draft.quote.source}")
     if said:
         return draft.finding("price_floor", f"{said[0]!r}: a bid, a floor or an estimate, not an offer.")
     if draft.part is None or draft.per_gpu is None:
         return None
-    rate = draft.part.dense_tflops.get("bf16") or draft.part.dense_tflops.get("fp16")
-    floor = (rate or 0) * FLOOR_USD_PER_TFLOPS
+    floor = floor_usd(draft.part)
     if draft.per_gpu <= floor:
         return draft.finding(
             "price_floor",

@@ -27,6 +27,19 @@ DRIFT: dict[str, float] = {
     "spot": 0.5,
 }
 
+#: Standard deviation of ln(price) between providers of one part, pooled over the parts of the shipped book that
+#: several quote (a test measures it again). No part has several marketplaces or communities there: theirs
+#: is taken to be as wide as that of spot markets.
+BETWEEN: dict[str, float] = {
+    "on-demand": 0.42,
+    "marketplace": 0.53,
+    "community": 0.53,
+    "reserved": 0.42,
+    "spot": 0.53,
+}
+#: Fewer providers than this do not show how far providers differ.
+FEW_PROVIDERS = 3
+
 
 @dataclass(frozen=True)
 class ProviderPrice:
@@ -55,7 +68,8 @@ class PriceQuote:
 
     Quantiles are over providers, each with one vote however many regions and sizes it lists, and are
     interpolated between them. Each price is then widened by `DRIFT` times the square root of its age, so a
-    fresh quote of one provider is exact and an old one is not.
+    fresh quote of one provider is exact and an old one is not. Where one or two providers have to stand for a
+    market, `between` widens each too, by its share (over the square root of their number).
 
     Parameters
     ----------
@@ -67,6 +81,8 @@ class PriceQuote:
         Cheapest first.
     findings : tuple of Finding
         Age, quotes left out.
+    between : float
+        Standard deviation of ln(price) between providers that were not asked; 0 where enough were.
     """
 
     gpu: str
@@ -74,6 +90,7 @@ class PriceQuote:
     as_of: Date
     providers: tuple[ProviderPrice, ...]
     findings: tuple[Finding, ...] = ()
+    between: float = 0.0
 
     @property
     def rows(self) -> tuple[PriceRow, ...]:
@@ -140,7 +157,8 @@ class PriceQuote:
         """ln(price) and its spread for age, provider by provider, both shape (number of providers,)."""
         log_price = np.log([p.usd_per_gpu_hour for p in self.providers])
         years = np.array([max((self.as_of - p.date).days, 0) for p in self.providers]) / 365.25
-        return log_price, DRIFT[self.market] * np.sqrt(years)
+        drift, between = DRIFT[self.market] ** 2 * years, self.between**2 / len(self.providers)
+        return log_price, np.sqrt(drift + between)
 
     def __str__(self) -> str:
         names = ", ".join(p.provider for p in self.providers[:6])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
@@ -13,7 +14,8 @@ from statistics import median
 from economics.errors import PriceError, StalePriceWarning
 from economics.hardware import GPU, gpu as find_gpu
 from economics.price_book import PriceBook, load_book, today
-from economics.price_quote import PriceQuote, ProviderPrice
+from economics.price_checks import CEILING_USD, SENTINELS, floor_usd
+from economics.price_quote import BETWEEN, FEW_PROVIDERS, PriceQuote, ProviderPrice
 from economics.price_rows import MARKETS, Market, PriceRow, market_kind, read_date
 from scaling.findings import Finding
 
@@ -90,14 +92,12 @@ def prices(
             seen = sorted({str(getattr(row, column)) for row in rows})
             rows = [row for row in rows if getattr(row, column) == wanted]
             _need(rows, every, name, f"with {column} {wanted!r}; there are {', '.join(seen)}", kind)
+    findings: list[Finding] = []
     if region is not None:
-        seen = sorted({row.region for row in rows} - {""})
-        rows = [row for row in rows if row.region in ("", region)]
-        _need(rows, every, name, f"in {region!r}; there are {', '.join(seen)}", kind)
+        rows = _in_region(rows, every, region, name, kind, findings)
     if rows and day < min(row.date for row in rows):
         _need([], every, name, f"on or before {day}; the first is of {min(row.date for row in rows)}", kind)
     rows = [row for row in rows if row.date <= day]
-    findings: list[Finding] = []
     newest = max(row.date for row in rows)
     fresh = [row for row in rows if row.date >= newest - timedelta(days=WINDOW_DAYS)]
     old = sorted({row.provider for row in rows} - {row.provider for row in fresh})
@@ -115,7 +115,11 @@ def prices(
         left_out = not include_hostless and len(bare) < len(fresh)
         fresh = [row for row in fresh if row.includes_host is not False] if left_out else fresh
         findings.append(_without_host(bare, left_out=left_out))
-    quote = PriceQuote(name, kind, day, _by_provider(fresh), tuple(findings))
+    providers = _by_provider(fresh)
+    few = provider is None and len(providers) < FEW_PROVIDERS
+    if few:
+        findings.append(_few(providers, name, kind))
+    quote = PriceQuote(name, kind, day, providers, tuple(findings), BETWEEN[kind] if few else 0.0)
     return _with_age(quote)
 
 
@@ -125,16 +129,55 @@ def fixed_price(usd_per_gpu_hour: float, gpu: str | GPU = "any", market: str = "
     Raises
     ------
     PriceError
-        The price is not a positive number.
+        The price is no positive number, a placeholder of catalogs ($0.01, $700), above what any GPU costs, or
+        below a tenth of the lowest that any market saw for such a part.
     """
-    if not (isinstance(usd_per_gpu_hour, int | float) and 0 < usd_per_gpu_hour < float("inf")):
-        raise PriceError(f"a price is a positive number of dollars, got {usd_per_gpu_hour!r}", column="price")
-    name = gpu if gpu == "any" and isinstance(gpu, str) else find_gpu(gpu).name
+    usd = usd_per_gpu_hour
+    if isinstance(usd, bool) or not (isinstance(usd, int | float) and 0 < usd < float("inf")):
+        raise PriceError(f"a price is a positive number of dollars, got {usd!r}", column="price")
+    part = None if gpu == "any" and isinstance(gpu, str) else find_gpu(gpu)
+    floor = 0.1 * floor_usd(part) if part else min(SENTINELS)
+    if usd in SENTINELS or usd > CEILING_USD or usd < floor:
+        why = "stands for 'no price'" if usd in SENTINELS else "is no price of any market"
+        raise PriceError(
+            f"price=${usd:g} a GPU-hour {why}: give dollars per hour of one GPU, not per second, month or node.",
+            column="price",
+        )
+    name = part.name if part else "any"
     day = today()
     row = PriceRow(provider="own quote", gpu=name, market=market_kind(market), date=day, source="given by the user",
-                   usd_per_instance_hour=float(usd_per_gpu_hour), gpus_per_instance=1)  # fmt: skip
-    own = ProviderPrice(row.provider, float(usd_per_gpu_hour), day, "", (row,))
+                   usd_per_instance_hour=float(usd), gpus_per_instance=1)  # fmt: skip
+    own = ProviderPrice(row.provider, float(usd), day, "", (row,))
     return PriceQuote(name, row.market, day, (own,))
+
+
+def _in_region(
+    rows: list[PriceRow], book: PriceBook, region: str, name: str, kind: Market, findings: list[Finding]
+) -> list[PriceRow]:
+    """Rows of one region and those that hold everywhere; a region that no row of the book has is a misspelling."""
+    known = {row.region.casefold(): row.region for row in book}
+    wanted = str(region).strip().casefold()
+    seen = sorted({row.region for row in rows} - {""})
+    if wanted not in known:
+        near = ", ".join(known[key] for key in difflib.get_close_matches(wanted, known, n=3))
+        hint = f"did you mean {near}? " if near else ""
+        _need([], book, name, f"in {region!r}: {hint}there are {', '.join(seen)}", kind)
+    kept = [row for row in rows if row.region.casefold() in ("", wanted)]
+    _need(kept, book, name, f"in {region!r}; there are {', '.join(seen)}", kind)
+    gone = sorted({row.provider for row in rows} - {row.provider for row in kept})
+    if gone:
+        words = f"{', '.join(gone)}: no quote for {name} in {known[wanted] or 'all regions'}, left out."
+        findings.append(Finding("price_region_left_out", "info", words, {"providers": gone}))
+    return kept
+
+
+def _few(providers: tuple[ProviderPrice, ...], name: str, kind: Market) -> Finding:
+    who = [p.provider for p in providers]
+    words = (
+        f"only {' and '.join(who)} quote{'s' * (len(who) == 1)} {name} {kind}: the interval has the spread that "
+        f"providers of other parts show (sd of ln(price) {BETWEEN[kind]:g}). provider={who[0]!r} takes that alone."
+    )
+    return Finding("price_few_providers", "warning" if len(who) == 1 else "info", words, {"providers": who})
 
 
 def _day(as_of: Date | str | None) -> Date:

@@ -55,7 +55,7 @@ def variates(plan: RunPlan) -> Variates:
     n, seed, one = plan.draws, plan.seed, np.ones(1)
     mfu, price = plan.mfu.value, plan.price
     bare = tuple(ProviderPrice(p.provider, p.usd_per_gpu_hour, p.date, "", ()) for p in price.providers)
-    quote = PriceQuote(price.gpu, price.market, price.as_of, bare)
+    quote = PriceQuote(price.gpu, price.market, price.as_of, bare, between=price.between)
     return Variates(
         mfu=_mfu(mfu, seed, n) if isinstance(mfu, LogitT) else mfu * one,
         price=_price(quote, seed, n),
@@ -253,7 +253,10 @@ def _mfu(mfu: LogitT, seed: int, n: int) -> Array:
 @lru_cache(maxsize=64)
 def _price(quote: PriceQuote, seed: int, n: int) -> Array:
     first = quote.providers[0]
-    if all(p.usd_per_gpu_hour == first.usd_per_gpu_hour and p.date >= quote.as_of for p in quote.providers):
+    same = all(
+        p.usd_per_gpu_hour == first.usd_per_gpu_hour and p.date >= quote.as_of for p in quote.providers
+    )
+    if same and not quote.between:
         return _kept(np.array([first.usd_per_gpu_hour]))
     return _kept(quote.sample(_rng(seed, 1), n))
 

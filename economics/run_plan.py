@@ -20,6 +20,8 @@ from economics.interruptions import (
 )
 from economics.mfu_rows import attention_guess
 from economics.overheads import Overheads, read_overheads
+from economics.price_book import context
+from economics.price_checks import SINGLE_RATIO
 from economics.price_quote import PriceQuote
 from economics.price_rows import market_kind
 from economics.price_search import fixed_price, prices
@@ -237,7 +239,10 @@ def read_price(asked: Mapping[str, Any], part: GPU) -> PriceQuote:
 
 def node_price(price: PriceQuote) -> bool:
     """Tell whether a given price per GPU-hour looks like that of a whole node."""
-    return price.providers[0].provider == "own quote" and price.median > _NODE_PRICE
+    usual = context().usual.get(price.gpu, math.inf)
+    return price.providers[0].provider == "own quote" and price.median > min(
+        _NODE_PRICE, SINGLE_RATIO * usual
+    )
 
 
 def _spot(given: Any) -> dict[str, Any]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 
-from economics import PriceBook, PriceError, add_price, prices
+from economics import PriceBook, PriceError, PriceRow, add_price, cost, gpus, prices
 from economics.price_book import context, shipped_book
 from economics.price_checks import NODE_RATIO, SINGLE_RATIO
 from economics.price_import import take
+from economics.price_quote import BETWEEN
 from economics.price_rows import Quote
 
 DAY = "2026-10-10"
@@ -87,3 +91,78 @@ def test_a_note_that_denies_is_believed(own_book):
     add_price("acme", "H100 SXM", usd_per_gpu_hour=2.0, note="not a spot price, non-preemptible")
     with pytest.raises(PriceError, match="described as 'spot'"):
         add_price("acme", "H100 SXM", usd_per_gpu_hour=2.0, note="not cheap for a spot price")
+
+
+# --- a market of one provider, a region of none, a price that is none -----------------------------
+
+
+def _row(provider: str, usd: float, gpu: str = "H100-80GB-SXM", **more: object) -> PriceRow:
+    fields = {"market": "marketplace", "gpus_per_instance": 1, "source": "toy", **more}
+    return PriceRow(provider=provider, gpu=gpu, usd_per_instance_hour=usd, date=DAY, **fields)
+
+
+def test_one_provider_is_no_market():
+    """$4.00 of one marketplace: 80% [4, 4] was claimed. Providers of one part differ by sd 0.53 of ln(price)."""
+    alone = prices("H100 SXM", "marketplace", as_of=DAY, book=PriceBook((_row("vast", 4.0),)))
+    assert alone.median == pytest.approx(4.0)
+    assert alone.low == pytest.approx(4.0 * math.exp(-1.2816 * 0.53), rel=0.01)
+    assert alone.high == pytest.approx(4.0 * math.exp(1.2816 * 0.53), rel=0.01)
+    assert [(f.code, f.severity) for f in alone.findings] == [("price_few_providers", "warning")]
+    run = cost(N="1B", D="20B", gpu="H100 SXM", n_gpus=8, mfu=0.4, price=alone, overheads="none")
+    assert run.usd.high / run.usd.low == pytest.approx(alone.high / alone.low, rel=0.03)
+    assert "price_few_providers" in {f.code for f in run.findings}
+
+
+def test_two_providers_show_half_and_three_are_left_alone():
+    rows = [_row(name, 4.0) for name in ("a", "b", "c")]
+    quotes = [
+        prices("H100 SXM", "marketplace", as_of=DAY, book=PriceBook(tuple(rows[:n]))) for n in (1, 2, 3)
+    ]
+    widths = [math.log(q.high / q.low) for q in quotes]
+    assert widths[1] == pytest.approx(widths[0] / math.sqrt(2), rel=0.01) and widths[2] == 0
+    assert [f.severity for f in quotes[1].findings] == ["info"] and not quotes[2].findings
+
+
+def test_a_provider_that_is_asked_for_is_exact():
+    one = prices("H100 SXM", "marketplace", provider="vast", as_of=DAY, book=PriceBook((_row("vast", 4.0),)))
+    assert one.low == one.high == pytest.approx(4.0) and not one.findings
+
+
+@pytest.mark.filterwarnings("ignore::economics.StalePriceWarning")
+def test_the_spread_between_providers_is_what_the_book_shows():
+    for market in ("on-demand", "spot"):
+        squares, freedom = 0.0, 0
+        for name in gpus():
+            try:
+                logs = np.log([p.usd_per_gpu_hour for p in prices(name, market, as_of=DAY).providers])
+            except PriceError:
+                continue
+            squares, freedom = squares + logs.var() * logs.size, freedom + logs.size - 1
+        assert freedom >= 9
+        assert math.sqrt(squares / freedom) == pytest.approx(BETWEEN[market], abs=0.01)
+
+
+def test_no_serverless_price_is_filed_as_a_machine():
+    assert "modal" not in {row.provider for row in shipped_book()}
+
+
+def test_a_region_that_no_row_has_is_a_misspelling():
+    """The price of all other providers, without a word, was the answer."""
+    with pytest.raises(PriceError, match=r"'us-esat-1': did you mean us-east-1"):
+        prices("H100 SXM", region="us-esat-1", as_of=DAY)
+    right = prices("H100 SXM", region="US-East-1", as_of=DAY)
+    assert "aws" in {p.provider for p in right.providers}
+    (left_out,) = [f for f in right.findings if f.code == "price_region_left_out"]
+    assert "azure" in left_out.message and left_out.evidence["providers"]
+
+
+@pytest.mark.parametrize("price", [0.01, 1e-9, True, 700, 99.99, 250.0, 0.05, "700", "1e-9"])
+def test_a_price_in_hand_is_checked_like_any_other(price):
+    with pytest.raises(PriceError, match="price"):
+        cost(N="1B", D="20B", gpu="H100 SXM", n_gpus=8, mfu=0.4, price=price)
+
+
+@pytest.mark.parametrize(("gpu", "price"), [("A100 SXM 80GB", 8 * 1.79), ("H100 SXM", 14.0), ("L40S", 8.0)])
+def test_a_price_in_hand_that_looks_like_a_node_is_doubted(gpu, price):
+    run = cost(N="1B", D="20B", gpu=gpu, n_gpus=8, mfu=0.4, price=price)
+    assert "price_per_node" in {f.code for f in run.findings}

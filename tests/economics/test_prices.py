@@ -105,12 +105,12 @@ def test_a_market_without_quotes_names_those_there_are():
 
 def test_u49_the_node_and_its_gpus():
     """$28.66 an hour for eight is $3.5825 a GPU; a price without its host says so."""
-    quote = prices("H100 SXM", as_of=DAY, book=_book(_row("own", 28.66, gpus_per_instance=8)))
+    quote = prices("H100 SXM", provider="own", as_of=DAY, book=_book(_row("own", 28.66, gpus_per_instance=8)))
     assert quote.median == 3.5825
     bare = _row("bare", 2.0, includes_host=False)
     with_host = prices("H100 SXM", as_of=DAY, book=_book(_row("own", 4.0), bare))
     assert [p.provider for p in with_host.providers] == ["own"]
-    assert [f.code for f in with_host.findings] == ["price_without_host"]
+    assert [f.code for f in with_host.findings] == ["price_without_host", "price_few_providers"]
     both = prices("H100 SXM", as_of=DAY, book=_book(_row("own", 4.0), bare), include_hostless=True)
     assert [p.provider for p in both.providers] == ["bare", "own"]
     alone = prices("H100 SXM", as_of=DAY, book=_book(bare))
@@ -139,7 +139,7 @@ def test_age_is_mentioned_then_warned_of(age, codes, warned):
     day = date(2026, 10, 10) + timedelta(days=age)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        quote = prices("H100 SXM", as_of=day, book=_book(_row("a", 3.0)))
+        quote = prices("H100 SXM", provider="a", as_of=day, book=_book(_row("a", 3.0)))
     assert [f.code for f in quote.findings] == codes
     assert len(seen) == warned
 
