@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from economics import plan_formula_check, plan_money, plan_preemptions, plan_size, plan_speed, plan_sweep
+from economics import (
+    plan_formula_check,
+    plan_limits,
+    plan_money,
+    plan_preemptions,
+    plan_size,
+    plan_speed,
+    plan_sweep,
+)
 from economics.plan_facts import Facts, facts
 from economics.plan_reading import read_plan
 from economics.plan_schema import Plan
@@ -36,6 +44,12 @@ _SWEEP = "sweep.tokens|sweep.tokens_per_param|sweep.flops|sweep.hours_each"
 
 _CHECKS = (
     _Check("parameters against the shape", ("model.params", "model.layers"), plan_size.check_params),
+    _Check("active parameters", ("model.active_params", "model.params|model.layers"), plan_limits.check_active),
+    _Check("positions", ("run.seq_len", "model.learned_positions"), plan_limits.check_positions),
+    _Check("size of a step", ("run.batch_tokens", "run.seq_len|data.tokens"), plan_limits.check_batch),
+    _Check("checkpoints", ("checkpoint.seconds|checkpoint.minutes|checkpoint.hours|checkpoint.steps",),
+           plan_limits.check_checkpoints),
+    _Check("date", ("date",), plan_limits.check_date),
     _Check("share of embeddings", ("model.layers",), plan_size.check_embeddings),
     _Check("rule for tokens", ("tokens_rule",), plan_size.check_rule),
     _Check("size of the stored tokens", ("data.tokens", "data.stored_gb"), plan_size.check_stored),

@@ -36,7 +36,7 @@ def check_preemptions(facts: Facts) -> Iterator[Finding]:
         math.ceil(facts.n_gpus / per_node), per_node, mean_up_hours=every or MEAN_UP_HOURS
     )
     checkpoint = facts.plan.checkpoint
-    interval = _interval(facts, checkpoint)
+    interval = checkpoint_interval(facts, checkpoint)
     if checkpoint is None or interval is None:
         bare = float(expected_hours(hours, rate)) / hours
         much = f"{bare:.3g} times the hours" if bare < _HOPELESS else "practically for ever"
@@ -68,8 +68,8 @@ def check_preemptions(facts: Facts) -> Iterator[Finding]:
     yield from _against_lines(lines, usd, words, evidence, stated=bool(every))
 
 
-def _interval(facts: Facts, checkpoint: CheckpointSection | None) -> float | None:
-    """Hours between checkpoints, as stated or by their steps."""
+def checkpoint_interval(facts: Facts, checkpoint: CheckpointSection | None) -> float | None:
+    """Return the hours between checkpoints, as stated or by their steps."""
     if checkpoint is None:
         return None
     if checkpoint.span_s is not None:

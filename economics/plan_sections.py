@@ -168,8 +168,15 @@ class CheckpointSection(_Timed):
     """
 
     steps: Count | None = None
-    save_minutes: Annotated[float, Field(ge=0)] = 0.0
+    save_minutes: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     restart_minutes: tuple[Positive, Positive] = (4.0, 12.0)
+
+    @model_validator(mode="after")
+    def _from_low_to_high(self) -> Any:
+        low, high = self.restart_minutes
+        if low > high:
+            raise ValueError(f"restart_minutes from {low:g} to {high:g}: the smaller one comes first")
+        return self
 
 
 class StepRate(_Timed):
