@@ -13,7 +13,7 @@ from economics.budget_plan import BudgetPlan
 from economics.errors import EconomicsError
 from economics.run_cost import cost
 from economics.run_estimates import LEVEL, dollars, quantiles
-from economics.run_numbers import positive
+from economics.run_numbers import positive, share
 from economics.run_result import RunCost
 from scaling.errors import DataError
 from scaling.estimate import Estimate
@@ -45,7 +45,7 @@ def solve_budget(
     fit: ChinchillaFit | None = None,
     law: ChinchillaLaw | None = None,
     N: float | str | None = None,
-    quantile: float = 0.5,
+    quantile: float | str = 0.5,
     level: float | None = None,
     **settings: Any,
 ) -> BudgetPlan:
@@ -61,7 +61,7 @@ def solve_budget(
         A law instead; with arrays as coefficients it brings draws as well.
     N : float or str, optional
         Parameters, if they are decided; the law is then needed for the loss alone.
-    quantile : float
+    quantile : float or str
         Which quantile of the cost must equal the money: 0.5 is as likely over as under, 0.9 is safe.
     level : float, optional
         Of the loss interval; the fit's own.
@@ -98,8 +98,17 @@ def solve_budget(
     True
     """
     money = positive("usd", usd.strip().lstrip("$") if isinstance(usd, str) else usd, "dollars")
+    quantile = share("quantile", quantile)
     if not 0.0 < quantile < 1.0:
         raise DataError(f"quantile must lie between 0 and 1, got {quantile!r}", column="quantile")
+    if fit is not None and law is not None:
+        raise DataError("fit and law contradict each other: give one of them", column="law")
+    if law is not None and not callable(getattr(law, "loss", None)):
+        raise DataError(
+            f"law must be a law such as published('Hoffmann Approach 3').law, got {law!r}", column="law"
+        )
+    if fit is not None and not callable(getattr(fit, "predict", None)):
+        raise DataError(f"fit must be what fit_chinchilla returns, got {fit!r}", column="fit")
     for name in ("D", "tokens"):
         if name in settings:
             raise DataError(f"{name} is what solve_budget finds: leave it out, or use cost()", column=name)
@@ -118,14 +127,16 @@ def solve_budget(
             loss = _loss_of(predict)
             best = search.best(loss)
             span = search.span(loss, best)
-    findings = _findings(best, predict, fit, chosen=settings.get("n_gpus") is None)
+        start = search.start_of(best)
+    affordable, nothing = _affordable(best, start, money)
+    findings = _findings(best, predict, fit, nothing, chosen=settings.get("n_gpus") is None)
     mean, single = _losses(fit, law, best, level)
     return BudgetPlan(
         money,
         quantile,
         best.plan.params,
         best.plan.tokens,
-        _affordable(best, money),
+        affordable,
         mean,
         single,
         span,
@@ -173,6 +184,10 @@ class _Search:
             x = guess if low < guess < high else 0.5 * (max(low, x - 5.0) + min(high, x + 5.0))
         self._tokens = found.plan.tokens
         return found
+
+    def start_of(self, run: RunCost) -> RunCost:
+        """Return the same run on one token: what is paid before anything is learned."""
+        return self._cost(run.asked["N"], 1.0, run.plan.n_gpus)
 
     def _cost(self, params: float | None, tokens: float, n_gpus: Any = None) -> RunCost:
         asked = {**self.settings, "N": params, "D": tokens}
@@ -223,11 +238,16 @@ def _loss_of(law: ChinchillaLaw) -> Callable[[RunCost], float]:
     return lambda run: float(np.median(law.loss(run.plan.params, run.plan.tokens)))
 
 
-def _affordable(run: RunCost, money: float) -> Estimate:
-    """Tokens for the money, draw by draw: beyond what is fixed, cost is proportional to tokens."""
-    low, middle, high = quantiles(run.outcome.total_usd, ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
-    d = run.plan.tokens
-    return Estimate(d * money / middle, d * money / high, d * money / low, LEVEL, "median", "D", "tokens")
+def _affordable(run: RunCost, start: RunCost, money: float) -> tuple[Estimate, float]:
+    """Tokens for the money, draw by draw, and the share of the draws in which it is gone before the first one.
+
+    `start` is the same run on one token: what is left of the money after it buys tokens at one price each.
+    """
+    fixed, spent = start.outcome.total_usd, run.outcome.total_usd
+    each = np.maximum(spent - fixed, 1e-300) / (run.plan.tokens - start.plan.tokens)
+    tokens = np.maximum(money - fixed, 0.0) / each
+    low, middle, high = quantiles(tokens, ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
+    return Estimate(middle, low, high, LEVEL, "median", "D", "tokens"), float(np.mean(tokens == 0.0))
 
 
 def _losses(
@@ -250,9 +270,15 @@ def _losses(
 
 
 def _findings(
-    run: RunCost, law: ChinchillaLaw | None, fit: ChinchillaFit | None, *, chosen: bool
+    run: RunCost, law: ChinchillaLaw | None, fit: ChinchillaFit | None, nothing: float, *, chosen: bool
 ) -> tuple[Finding, ...]:
     found = [f for f in run.findings if f.severity != "info"]
+    if nothing > 0.05:
+        words = (
+            f"in {nothing:.0%} of the draws the money is gone before the first token: starting {run.plan.n_gpus} GPUs "
+            "takes it. Use fewer of them."
+        )
+        found.append(Finding("budget_may_buy_nothing", "warning", words, {"share": nothing}))
     if chosen:
         words = f"{run.plan.n_gpus} GPUs were chosen, so that the run ends in about a month: give n_gpus."
         found.append(Finding("n_gpus_chosen", "info", words, {"n_gpus": run.plan.n_gpus}))

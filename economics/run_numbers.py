@@ -51,3 +51,17 @@ def positive(name: str, value: Any, what: str) -> float:
     if not (math.isfinite(number) and number > 0):
         raise DataError(f"{name} must be positive: {what}; got {value!r}", column=name)
     return number
+
+
+def share(name: str, value: Any) -> float:
+    """Read a share from 0 to 1: a number, or text such as "90%"."""
+    factor, text = 1.0, value
+    if isinstance(value, str) and value.strip().endswith("%"):
+        factor, text = 0.01, value.strip().removesuffix("%")
+    try:
+        number = math.nan if isinstance(value, bool) else float(text) * factor
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0.0 <= number <= 1.0:
+        raise DataError(f"{name} must lie between 0 and 1, such as 0.9 or '90%'; got {value!r}", column=name)
+    return number

@@ -138,8 +138,36 @@ def test_refusals():
         solve_budget(50, N="1B", D="20B", **SMALL)
     with pytest.raises(DataError, match="usd must be positive"):
         solve_budget(0, N="1B", **SMALL)
-    with pytest.raises(DataError, match="quantile"):
-        solve_budget(50, N="1B", quantile=1.5, **SMALL)
+    for quantile in (1.5, "150%", True, "high", None):
+        with pytest.raises(DataError, match="quantile"):
+            solve_budget(50, N="1B", quantile=quantile, **SMALL)
+    with pytest.raises(DataError, match="law must be a law"):
+        solve_budget(50, N="1B", law="Hoffmann Approach 3", **SMALL)
+
+
+def test_a_fit_and_a_law_contradict(fit):
+    with pytest.raises(DataError, match="give one of them"):
+        solve_budget(50, fit=fit, law=LAW, **SMALL)
+
+
+def test_a_quantile_may_be_a_percentage():
+    safe, same = (solve_budget(50, N="1B", quantile=q, **SMALL) for q in (0.9, "90%"))
+    assert safe.tokens == same.tokens and same.quantile == 0.9
+
+
+def test_money_that_may_not_even_start_the_machines():
+    """$800 on 512 GPUs: starting them takes more in 4 draws of 10, which a ratio of whole costs cannot show."""
+    plan = solve_budget(800, N="7B", **NODES)
+    assert plan.affordable.low == 0.0
+    assert plan.affordable.value == pytest.approx(plan.tokens, rel=0.02)
+    (finding,) = [f for f in plan.findings if f.code == "budget_may_buy_nothing"]
+    assert 0.3 < finding.evidence["share"] < 0.5
+
+
+def test_what_is_affordable_is_the_share_of_draws_that_cost_less():
+    plan = solve_budget(50, N="1B", **SMALL)
+    for end, at in ((plan.affordable.low, 0.9), (plan.affordable.high, 0.1)):
+        assert cost(N="1B", D=end, **SMALL).usd_quantile(at) == pytest.approx(50, rel=1e-3)
 
 
 def test_words_and_plain_types(fit):
