@@ -77,7 +77,7 @@ _CHECKS = (
     _Check(
         "preemptions", ("run.market", "run.n_gpus", "run.hours|budget.lines"), plan_preemptions.check_preemptions
     ),
-    _Check("price", ("run.gpu", "run.usd_per_gpu_hour", "run.market"), plan_money.check_price),
+    _Check("price", ("run.usd_per_gpu_hour|run.on_demand_usd_per_gpu_hour",), plan_money.check_price),
     _Check("formulas", ("formulas",), plan_formula_check.check_formulas),
     _Check("sizes of the sweep", ("sweep.params", "model.vocab"), plan_sweep.check_sizes),
     _Check("what the sweep holds fixed", ("sweep.params",), plan_sweep.check_fixed),

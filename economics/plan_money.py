@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from economics.errors import PriceError
 from economics.plan_facts import Facts
 from economics.plan_schema import BudgetLine
-from economics.price_search import prices
+from economics.price_search import fixed_price, prices
 from economics.run_estimates import dollars
 from scaling.findings import Finding
 
@@ -64,17 +64,37 @@ def check_sum(facts: Facts) -> Iterator[Finding]:
         return
     total = math.fsum(line.usd for line in budget.lines)
     added = " + ".join(f"{line.usd:g}" for line in budget.lines)
-    evidence = {"sum": total, "budget": budget.usd}
-    if total > budget.usd * 1.001:
+    slack = rounding(budget.usd, *(line.usd for line in budget.lines))
+    evidence = {"sum": total, "budget": budget.usd, "rounding": slack}
+    if abs(total - budget.usd) <= slack:
+        return
+    if total > budget.usd:
         over = dollars(total - budget.usd)
         words = f"the lines {added} = {dollars(total)} are {over} over the budget of {dollars(budget.usd)}."
         yield Finding("over_budget", "error", words, evidence)
-    elif total < budget.usd * 0.999:
+    else:
         words = (
             f"the lines {added} = {total:g} of {budget.usd:g}: {dollars(budget.usd - total)} "
             f"({1 - total / budget.usd:.0%}) have no line."
         )
         yield Finding("lines_do_not_sum", "warning", words, evidence)
+
+
+def rounding(*amounts: float) -> float:
+    """Return how far a sum may be off where every amount is rounded to its digits, or to three.
+
+    Examples
+    --------
+    >>> rounding(101.0), rounding(1234.0, 50.0), rounding(0.0)
+    (0.5, 0.55, 0.0)
+    """
+    total = 0.0
+    for amount in amounts:
+        if amount > 0:
+            mantissa, exponent = f"{amount:.11e}".split("e")
+            digits = len(mantissa.rstrip("0").replace(".", ""))
+            total += 0.5 * 10.0 ** (int(exponent) + 1 - max(3, digits))
+    return total
 
 
 def check_run_cost(facts: Facts) -> Iterator[Finding]:
@@ -85,7 +105,7 @@ def check_run_cost(facts: Facts) -> Iterator[Finding]:
     if any(line.hours is not None and "compute" in line.covers for line in budget.lines):
         return
     cost = hours * price
-    if cost > budget.usd:
+    if cost > budget.usd + rounding(budget.usd):
         words = (
             f"{hours:g} h x {facts.n_gpus} x {dollars(facts.get('run.usd_per_gpu_hour'))} = {dollars(cost)}, over the "
             f"budget of {dollars(budget.usd)}: it pays for {budget.usd / price:.3g} h."
@@ -117,7 +137,7 @@ def check_on_demand(facts: Facts) -> Iterator[Finding]:
         if not line.hours and ({*line.covers} - {"rework", "buffer"} or not line.covers)
     )
     total = running + rest
-    if total > budget.usd:
+    if total > budget.usd + rounding(budget.usd):
         n_hours = math.fsum(line.hours or 0.0 for line, _ in hours)
         words = (
             f"on demand at {dollars(fallback)} the same {n_hours:g} h cost {dollars(running)}, with the other lines "
@@ -128,9 +148,15 @@ def check_on_demand(facts: Facts) -> Iterator[Finding]:
 
 
 def check_price(facts: Facts) -> Iterator[Finding]:
-    """Check that the price is one that the price book has seen."""
+    """Check that a price is one at all, and one that the price book has seen."""
     run, part = facts.plan.run, facts.part
-    if run is None or part is None or run.usd_per_gpu_hour is None or run.market is None:
+    if run is None:
+        return
+    for price in dict.fromkeys((run.usd_per_gpu_hour, run.on_demand_usd_per_gpu_hour)):
+        if price is not None and (why := _no_price(facts, price)):
+            yield Finding("price_impossible", "error", why, {"price": price})
+            return
+    if part is None or run.usd_per_gpu_hour is None or run.market is None:
         return
     if any(f.code == "gpu_open" for f in facts.faults):
         return
@@ -138,7 +164,9 @@ def check_price(facts: Facts) -> Iterator[Finding]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the age is in the message
             quote = prices(part, run.market, as_of=facts.plan.date)
-    except PriceError:
+    except PriceError as error:
+        words = f"{dollars(run.usd_per_gpu_hour)} per GPU-hour is compared with nothing: {error}"
+        yield Finding("price_not_compared", "info", words)
         return
     price = run.usd_per_gpu_hour
     if quote.low / _FAR <= price <= quote.high * _FAR:
@@ -155,3 +183,13 @@ def check_price(facts: Facts) -> Iterator[Finding]:
     )
     evidence = {"price": price, "low": quote.low, "median": quote.median, "high": quote.high}
     yield Finding("price_unusual", "warning", words, evidence)
+
+
+def _no_price(facts: Facts, price: float) -> str:
+    """Say why an amount is no price of a GPU-hour; empty where it may be one."""
+    try:
+        fixed_price(price, facts.part or "any")
+    except PriceError as error:
+        n = facts.n_gpus or 1
+        return f"{error}{f' Is it the price of all {n}?' if n > 1 and price > 1 else ''}"
+    return ""
