@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from economics.plan_facts import REFERENCE_LAW, Facts
+from economics.plan_rule import tokens_per_param
 from scaling.architecture import Arch
 from scaling.errors import DataError
 from scaling.findings import Finding
@@ -18,12 +18,6 @@ _ROUNDED, _WRONG = 0.06, 0.2
 _COUNTS = ("total", "non_embedding", "matmul", "body")
 #: Training for more epochs than this on the same tokens adds little (Muennighoff et al. 2023, 2305.16264).
 _EPOCHS = 4.0
-_SIDE = r"(?P<{0}>N|D|params|parameters|tokens)(?:[_*]?(?:opt|star|optimal))?\*?"
-_RULE = re.compile(
-    _SIDE.format("left") + r"\s*[=~≈]+\s*(?P<factor>\d+(?:\.\d+)?)\s*[·*×x]?\s*" + _SIDE.format("right"),
-    re.IGNORECASE,
-)
-_PER = re.compile(r"(?P<factor>\d+(?:\.\d+)?)\s*tokens?\s*(?:/|per)\s*param(?:eter)?s?", re.IGNORECASE)
 
 
 def check_params(facts: Facts) -> Iterator[Finding]:
@@ -128,27 +122,6 @@ def check_rule(facts: Facts) -> Iterator[Finding]:
         )
         evidence = {"tokens_per_param": run, "rule": ratio}
         yield Finding("rule_not_followed", "warning" if under else "info", words, evidence)
-
-
-def tokens_per_param(rule: str) -> float | None:
-    """Read a rule for tokens.
-
-    Examples
-    --------
-    >>> tokens_per_param("D_opt = 20·N"), tokens_per_param("N_opt = 20·D"), tokens_per_param("20 tokens/param")
-    (20.0, 0.05, 20.0)
-    """
-    per = _PER.search(rule)
-    if per:
-        return float(per["factor"])
-    match = _RULE.search(rule)
-    if match is None or float(match["factor"]) == 0:
-        return None
-    left, right = (match[side][0].casefold() in "np" for side in ("left", "right"))
-    if left == right:
-        return None
-    factor = float(match["factor"])
-    return 1 / factor if left else factor
 
 
 def check_stored(facts: Facts) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from economics import PlanError, check_plan
 from economics.plan_formula import FormulaError, evaluate
 from economics.plan_reading import read_plan
-from economics.plan_size import tokens_per_param
+from economics.plan_rule import tokens_per_param
 
 
 def refused(plan, tmp_path=None):
@@ -88,6 +88,33 @@ def test_counts_and_percentages_as_people_write_them():
         ("tokens = 22.5 * params", 22.5),
         ("N ≈ 0.05 x D", 20),
         ("1.7 tokens per parameter", 1.7),
+        ("D = N/20", 0.05),
+        ("N = D / 20", 20),
+        ("20 N = D", 20),
+        ("D = N × 20", 20),
+        ("20xN = D", 20),
+        ("D/N = 20", 20),
+        ("N/D = 20", 0.05),
+        ("tokens per parameter = 20", 20),
+        ("tokens/param: 20", 20),
+        ("20 parameters per token", 0.05),
+        ("20 params/token", 0.05),
+        ("one token per 20 parameters", 0.05),
+        ("20 tokens for every parameter", 20),
+        ("twenty tokens per parameter (Chinchilla)", 20),
+        ("Chinchilla: D = 20 N (Hoffmann et al.)", 20),
+        ("D*(N) = 20·N", 20),
+        ("Dopt ~ 20N", 20),
+        ("D = 20 N^0.5", None),
+        ("D = N**0.7", None),
+        ("D = 0 N", None),
+        ("D = 1e999 N", None),
+        ("D = N / 1e-320", None),
+        ("D = N / 1e300 / 1e300", None),
+        ("20 N", None),
+        ("= N", None),
+        ("D = 20", None),
+        ("", None),
         ("N = 20 N", None),
         ("Chinchilla", None),
     ],
@@ -134,7 +161,13 @@ def test_value_of_a_formula():
     assert check_plan(plan).passed
 
 
-@given(st.text(max_size=30))
+@given(st.text(max_size=30) | st.text("ND=/*x·~20.e tokensparm", max_size=30))
+def test_any_rule_is_read_or_not(text):
+    ratio = tokens_per_param(text)
+    assert ratio is None or 0 < ratio < float("inf")
+
+
+@given(st.text(max_size=30) | st.text("0123.e×/+-()$% hsGPUtokens", max_size=30))
 def test_any_text_is_read_or_refused(text):
     try:
         evaluate(text)
