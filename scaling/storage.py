@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import stat
 import tempfile
+from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,23 +34,84 @@ _LABELS = ("run_id", "trunk_id", "seed", "status")
 _WORDS = ("loss_unit", "loss_kind", "params_kind", "source")
 
 
-def write_atomically(path: str | Path, text: str) -> None:
-    """Write text to a file so that a reader never sees half of it.
+def write_atomically(path: str | Path, content: str | bytes) -> None:
+    """Write a file so that a reader never sees half of it.
+
+    A symbolic link stays: the file it points to is written. So does what is no regular file, such as a
+    pipe or a device: it is written to, as it cannot be replaced.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    content : str or bytes
+        All of it; text is written as UTF-8.
 
     Raises
     ------
     OSError
-        When the disk is full or the folder is missing; the old file, if any, is then untouched.
+        When the disk is full or the folder is missing; the old file, if any, is then untouched. Its
+        ``filename`` is `path`.
     """
-    target = Path(path)
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    try:
+        if _is_special(path):
+            with open(path, "wb") as file:
+                file.write(data)
+        else:
+            _replace(Path(os.path.realpath(path)), data)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # and not that of the file on the way
+        raise
+
+
+def refuse_overlap(outputs: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
+    """Refuse to write a file that is also read, or two outputs to one file, under whatever names.
+
+    Raises
+    ------
+    DataError
+        Two of the paths are one file. Pipes and devices, which hold nothing to lose, are let pass.
+    """
+    read, seen = list(inputs), list[str | Path]()
+    for output in outputs:
+        if any(_same_file(output, path) for path in read):
+            raise DataError(
+                f"{output} is the input itself, which would be lost: choose another name for what is written",
+                source=str(output),
+            )
+        if any(_same_file(output, path) for path in seen):
+            raise DataError(f"{output} would be written twice: two outputs are one file", source=str(output))
+        seen.append(output)
+
+
+def _same_file(a: str | Path, b: str | Path) -> bool:
+    if os.path.realpath(a) == os.path.realpath(b):
+        return not _is_special(a)
+    try:
+        return os.path.samefile(a, b) and not _is_special(a)
+    except OSError:
+        return False  # one of them is not there yet
+
+
+def _is_special(path: str | Path) -> bool:
+    """Return whether a path leads to something other than a file, a folder, or nothing."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _replace(target: Path, data: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         # mkstemp lets nobody else read; a report is made to be read.
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(name, 0o666 & ~umask)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(target)

@@ -61,13 +61,14 @@ def fetch(
     as_json: Json = False,
 ) -> int:
     """Get a table, once, check its hash, and print where it lies."""
-    from scaling.cli.files import writable, write
+    from scaling.cli.files import outputs, writable, write
     from scaling.datasets import fetch as get, info as describe
 
     if out is not None:
         writable(out)
     path = get(name)
     if out is not None:
+        outputs([out], str(path))
         write(out, path.read_text(encoding="utf-8"))
         path = out
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from scaling.errors import DataError
@@ -18,15 +19,44 @@ def writable(path: Path) -> Path:
     """
     if path.is_dir():
         raise DataError(f"{path} is a folder: name a file in it", source=str(path))
+    if path.exists() and not path.is_file():
+        return path  # a pipe or a device: its folder does not matter
+    folder = Path(os.path.realpath(path)).parent  # a link stays where it is, and its file is written
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise DataError(f"cannot write {path}: a folder in its path is a file", source=str(path)) from error
     except OSError as error:
         raise _unwritable(path, error) from error
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise DataError(f"cannot write {path}: no permission for the folder {path.parent}", source=str(path))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DataError(f"cannot write {path}: no permission for the folder {folder}", source=str(path))
     return path
+
+
+def outputs(paths: Iterable[Path], source: str | None = None) -> None:
+    """Check all files that a command is to write, as `writable` does, and that none of them is its input.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        Every file to come, those beside the one that was named included.
+    source : str, optional
+        What the command reads: a path, or "-" for standard input.
+
+    Raises
+    ------
+    DataError
+        One cannot be written, is the input, or is another one.
+    """
+    from scaling.storage import refuse_overlap
+
+    every = [writable(path) for path in paths]
+    refuse_overlap(every, [] if source is None else [_path(source)])
+
+
+def _path(source: str) -> str:
+    """Return the path of an input; standard input may be a file too (``scaling fit - < runs.csv``)."""
+    return "/dev/stdin" if source == "-" else os.path.expanduser(source)
 
 
 def write(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from scaling.cli.failures import FINE, NEGATIVE
-from scaling.cli.files import writable, write
+from scaling.cli.files import outputs, write
 from scaling.cli.options import Builtin, Fitting, Json, Reading, takes_groups
 from scaling.cli.output import as_options, note, say, say_json, warnings_told
 from scaling.cli.source import open_input, read_fit
@@ -35,7 +35,7 @@ def fit(
 ) -> int:
     """Fit L(N, D) = E + A/N^alpha + B/D^beta and say what the runs determine."""
     if save is not None:
-        writable(save)
+        outputs([save], source)
     with warnings_told(*(() if as_json else (IdentificationWarning,))):
         result = read_fit(open_input(source, builtin), reading, fitting)
     if save is not None:

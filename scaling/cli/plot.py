@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from scaling.cli.files import writable
+from scaling.cli.files import outputs
 from scaling.cli.fit import Source, verdict_code
 from scaling.cli.options import Builtin, Fitting, Json, Reading, takes_groups
 from scaling.cli.output import say, say_json, warnings_told
@@ -41,8 +41,7 @@ def plot(
     """Draw a fit: runs and curves, contours, IsoFLOPs, D*(N), residuals, the bootstrap cloud."""
     kinds = _kinds(kind or ["all"])
     paths = _paths(kinds, out)
-    for path in paths.values():
-        writable(path)
+    outputs([file for path in paths.values() for file in (path, path.with_suffix(".csv"))], source)
     from scaling import plots
 
     with warnings_told(*(() if as_json else (IdentificationWarning,))):

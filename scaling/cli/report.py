@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scaling.cli.failures import FINE, NEGATIVE
-from scaling.cli.files import writable, write
+from scaling.cli.files import outputs, write
 from scaling.cli.fit import Source
 from scaling.cli.options import Builtin, Fitting, Json, Reading, as_arguments, takes_groups
 from scaling.cli.output import as_options, say, say_json, warnings_told
@@ -34,12 +34,13 @@ def report(
 ) -> int:
     """Write one self-contained page: the answer, what it rests on, plots, and what to run next."""
     from scaling.arguments import positive_count
+    from scaling.report.build import beside
     from scaling.summary import HEADLINE_PARAMS
 
     size = positive_count("params", params)
     if out.suffix.lower() not in (".html", ".htm"):
         raise DataError(f"{out}: the page is HTML, name it *.html", column="out")
-    writable(out)
+    outputs(beside(out), source)
     data = open_input(source, builtin)
     asked = [] if size == HEADLINE_PARAMS else ["--params", params]
     command = shlex.join(["scaling", "report", *data.words, *as_arguments(reading, fitting), *asked])

@@ -110,7 +110,17 @@ def save(fit: ChinchillaFit, kind: str, path: str | Path, *, dpi: int = 160) -> 
     Returns
     -------
     picture, csv : Path
+
+    Raises
+    ------
+    DataError
+        No plot of this name, no such format, or a file of the two is the one the runs came from.
+    OSError
+        A file cannot be written; each is written whole or not at all.
     """
+    from scaling.storage import refuse_overlap
+
+    refuse_overlap((path, Path(path).with_suffix(".csv")), (fit.runs.source,))
     data = plot_data(fit, kind)
     return write_picture(
         path, lambda ax: draw(fit, kind, ax, data=data), data, SIZES.get(kind, SIZE), dpi=dpi
@@ -148,7 +158,11 @@ def write_picture(
     ------
     DataError
         The suffix is none of these.
+    OSError
+        A file cannot be written; each is written whole or not at all.
     """
+    from scaling.storage import write_atomically
+
     picture = Path(path)
     if picture.suffix.lower() not in _FORMATS:
         raise DataError(
@@ -157,8 +171,8 @@ def write_picture(
     table = picture.with_suffix(".csv")
     file = io.BytesIO()
     _write(paint, file, picture.suffix.lower()[1:], size, dpi=dpi)
-    picture.write_bytes(file.getvalue())
-    data.to_csv(table, index=False)
+    write_atomically(picture, file.getvalue())
+    write_atomically(table, data.to_csv(index=False))
     return picture, table
 
 

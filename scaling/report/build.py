@@ -46,6 +46,12 @@ class Origin:
     dataset: DatasetInfo | None = None
 
 
+def beside(path: str | Path) -> tuple[Path, Path, Path]:
+    """Return where a page, its written prediction and its fit go."""
+    page = Path(path)
+    return page, page.with_name(f"{page.stem}.prediction.md"), page.with_name(f"{page.stem}.fit.json")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
     """A report, ready to be written.
@@ -69,10 +75,10 @@ class Report:
 
     def files(self, path: str | Path) -> dict[Path, str]:
         """Return the files of the report for a page at `path`, and their text."""
-        page = Path(path)
-        out = {page: self.html, page.with_name(f"{page.stem}.prediction.md"): self.prediction}
+        page, prediction, fit = beside(path)
+        out = {page: self.html, prediction: self.prediction}
         if self.fit is not None:
-            out[page.with_name(f"{page.stem}.fit.json")] = self.fit.to_json()
+            out[fit] = self.fit.to_json()
         return out
 
     def save(self, path: str | Path) -> tuple[Path, ...]:

@@ -9,8 +9,10 @@ import json
 import math
 import os
 import re
+import stat
 import subprocess
 import sys
+import threading
 import warnings
 from dataclasses import fields, replace
 from pathlib import Path
@@ -435,6 +437,89 @@ def test_paths_that_cannot_be_written_are_refused_before_the_work(monkeypatch, t
     for path in (tmp_path, tmp_path / "file" / "fit.json"):
         done = scaling("fit", "--builtin", "cpu_sweep", "--save", path)
         assert done.exit_code == 2 and str(path) in done.stderr
+
+
+@pytest.fixture
+def runs_csv(tmp_path) -> Path:
+    path = tmp_path / "runs.csv"
+    path.write_bytes(datasets.fetch("cpu_sweep").read_bytes())
+    return path
+
+
+def _refused_unharmed(path: Path, said: str, *words: object) -> None:
+    before = path.read_bytes()
+    done = scaling(*words, "--n-boot", 0)
+    assert done.exit_code == 2 and said in done.stderr, done.output
+    assert path.read_bytes() == before
+
+
+def test_no_output_may_be_the_input(runs_csv, tmp_path, monkeypatch):
+    """Neither under its own name, nor as the numbers beside a picture, nor through a link."""
+    soft, hard = tmp_path / "soft.json", tmp_path / "hard.html"
+    soft.symlink_to(runs_csv)
+    os.link(runs_csv, hard)
+    for name in (runs_csv, soft, hard):
+        _refused_unharmed(runs_csv, "is the input itself", "fit", runs_csv, "--save", name)
+        assert soft.is_symlink()
+    _refused_unharmed(
+        runs_csv, "is the input itself", "plot", runs_csv, "--kind", "curves", "--out", tmp_path / "runs.png"
+    )
+    assert not (tmp_path / "runs.png").exists()
+    _refused_unharmed(runs_csv, "is the input itself", "report", runs_csv, "--out", hard)
+    monkeypatch.chdir(tmp_path)
+    runs_csv.rename("curves.csv")
+    _refused_unharmed(tmp_path / "curves.csv", "is the input itself", "plot", "curves.csv")
+
+
+def test_no_two_outputs_may_be_one_file(runs_csv, tmp_path):
+    out = tmp_path / "plots"
+    out.mkdir()
+    (out / "curves.csv").write_text("old")
+    (out / "cloud.csv").symlink_to("curves.csv")
+    _refused_unharmed(out / "curves.csv", "would be written twice", "plot", runs_csv, "--out", out)
+
+
+def test_standard_input_may_be_a_file_to_lose(runs_csv):
+    before = runs_csv.read_bytes()
+    with runs_csv.open() as stdin:
+        done = subprocess_scaling("fit", "-", "--n-boot", 0, "--save", runs_csv, stdin=stdin)
+    assert done.returncode == 2 and "is the input itself" in done.stderr
+    assert runs_csv.read_bytes() == before
+
+
+def test_a_link_stays_and_its_file_is_written(runs_csv, tmp_path):
+    target, link = tmp_path / "elsewhere" / "fit.json", tmp_path / "link.json"
+    link.symlink_to(target)
+    for _ in ("the file is new", "the file is there"):
+        done = scaling("fit", runs_csv, "--n-boot", 0, "--save", link)
+        assert done.exit_code in (0, 1), done.stderr
+        assert link.is_symlink() and json.loads(target.read_text())["format"] == "isoflop-fit-1"
+
+
+def test_a_pipe_is_written_to_and_not_replaced(runs_csv, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[str] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()), daemon=True)
+    reader.start()
+    scaling("fit", runs_csv, "--n-boot", 0, "--save", pipe)
+    reader.join(10)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert json.loads(got[0])["format"] == "isoflop-fit-1"
+
+
+def test_a_picture_is_written_whole_or_not_at_all(runs_csv, tmp_path, monkeypatch):
+    picture = tmp_path / "p.png"
+    picture.write_text("old")
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    done = scaling("plot", runs_csv, "--n-boot", 0, "--kind", "curves", "--out", picture)
+    assert done.exit_code == 2 and done.stderr.endswith(f"error: {picture}: No space left on device\n")
+    assert picture.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["p.png", "runs.csv"]
 
 
 # --- the other commands ------------------------------------------------------------------------

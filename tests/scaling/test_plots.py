@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -405,6 +406,15 @@ def test_wrong_names_are_refused(fits, tmp_path):
     with pytest.raises(DataError, match=r"written as \.png, \.svg, \.pdf"):
         save(fits["grid"], "curves", tmp_path / "plot.gif")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_plot_never_lands_on_the_runs_it_was_made_from(fits, tmp_path):
+    table = tmp_path / "runs.csv"
+    table.write_text("the runs")
+    fit = replace(fits["hoffmann"], runs=replace(fits["hoffmann"].runs, source=str(table)))
+    with pytest.raises(DataError, match="is the input itself"):
+        save(fit, "cloud", tmp_path / "runs.svg")
+    assert table.read_text() == "the runs" and not (tmp_path / "runs.svg").exists()
 
 
 def test_svgs_share_a_page(pictures):
