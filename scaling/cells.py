@@ -154,7 +154,7 @@ def labels_of(cells: NDArray[Any]) -> Objects:
     """Return a label column: text without outer blanks, whole numbers without ".0", None where missing."""
     out = np.empty(len(cells), dtype=object)
     for i, cell in enumerate(cells.tolist()):
-        if is_missing(cell) or cell != cell:
+        if is_missing(cell) or (isinstance(cell, float) and cell != cell):
             out[i] = None
         elif isinstance(cell, float) and cell.is_integer():
             out[i] = str(int(cell))

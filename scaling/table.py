@@ -38,9 +38,9 @@ def load_runs(
         Quantity -> column, where the names do not say it: ``{"loss": "loss_c4_val"}``. The quantity may
         carry a unit (``{"params_M": "size"}``), and a number holds for all rows
         (``{"batch_tokens": 524288}``).
-    where : str, mapping or callable, optional
+    where : str, mapping, callable or mask, optional
         Rows to take: a pandas query (``"batch_tokens == 512 and seed == 0"``), ``{column: value or
-        values}``, or a function of the frame.
+        values}``, a function of the frame, or one True or False per row.
     loss_unit : str, optional
         ``"nats/token"`` (assumed where nothing says otherwise), ``"bits/token"``, ``"nats/byte"``,
         ``"bits/byte"``, ``"perplexity"`` or ``"unstated"``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,14})")
 _ZERO_PADDED = re.compile(r"[+-]?0\d+")
 _MANY = 12
+_ONE_EQUALS = re.compile(r"(?<![=!<>])=(?!=)")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 _INDEX_NAME = re.compile(r"(unnamed: ?\d+|index|level_\d+|column 1|)", re.IGNORECASE)
 
-Where = str | Mapping[str, Any] | Callable[[Any], Any]
+Where = str | Mapping[str, Any] | Callable[[Any], Any] | Sequence[bool] | NDArray[np.bool_]
 
 
 def is_index_name(name: str) -> bool:
@@ -71,9 +73,9 @@ def rows_where(frame: pd.DataFrame, where: Where, source: str) -> NDArray[np.boo
     Parameters
     ----------
     frame : pandas.DataFrame, (n rows)
-    where : str, mapping or callable
-        A pandas query (``"batch_tokens == 512 and seed == 0"``), ``{column: value or values}``, or a
-        function of the frame that returns a mask.
+    where : str, mapping, callable or mask
+        A pandas query (``"batch_tokens == 512 and seed == 0"``), ``{column: value or values}``, a
+        function of the frame that returns a mask, or the mask itself, one True or False per row.
     source : str
         For messages.
 
@@ -98,32 +100,51 @@ def rows_where(frame: pd.DataFrame, where: Where, source: str) -> NDArray[np.boo
             map(str, frame.columns)
         )
         raise DataError(
-            f"{source}: where={where!r} selects none of {len(frame)} rows. Present: {present}", source=source
+            f"{source}: where={where_text(where)} selects none of {len(frame)} rows. Present: {present}",
+            source=source,
         )
     return mask
 
 
-def _evaluate(frame: pd.DataFrame, where: str | Callable[[Any], Any], source: str) -> NDArray[np.bool_]:
+def where_text(where: Where) -> str:
+    """Write a condition for a message; a mask only as what it is."""
+    if isinstance(where, str | Mapping) or not hasattr(where, "__len__"):
+        return repr(where)
+    return f"<{type(where).__name__} of {len(where)}>"
+
+
+def _evaluate(frame: pd.DataFrame, where: Any, source: str) -> NDArray[np.bool_]:
     import pandas as pd
 
+    equals = isinstance(where, str) and _ONE_EQUALS.search(_QUOTED.sub("", where)) is not None
     try:
-        result = frame.eval(where, engine="python") if isinstance(where, str) else where(frame)
-        if isinstance(result, pd.DataFrame):
+        if isinstance(where, str):
+            result = frame.eval(where, engine="python")
+        else:
+            result = where if hasattr(where, "__len__") else where(frame)
+        if isinstance(result, pd.DataFrame) and callable(where):
             return np.asarray(frame.index.isin(result.index))
-        mask = np.asarray(result)
+        mask = np.asarray(result.tolist() if isinstance(result, np.ma.MaskedArray) else result)
     except Exception as error:  # a query can fail in every way Python code can
         raise DataError(
-            f"{source}: where={where!r} cannot be evaluated ({type(error).__name__}: {error}). Columns: "
-            f"{', '.join(map(str, frame.columns))}",
+            f"{source}: where={where_text(where)} cannot be evaluated ({type(error).__name__}: {error})"
+            f"{'; to compare, use ==' if equals else ''}. Columns: {', '.join(map(str, frame.columns))}",
             source=source,
             column="where",
         ) from error
+    if isinstance(where, str) and isinstance(result, pd.DataFrame):
+        # pandas reads one "=" as an assignment and hands back the whole table.
+        raise DataError(
+            f"{source}: where={where!r} assigns instead of comparing, which would take every row: use ==",
+            source=source,
+            column="where",
+        )
     if mask.shape != (len(frame),) or not all(
         isinstance(x, bool | np.bool_) or x is pd.NA for x in mask.tolist()
     ):
         raise DataError(
-            f"{source}: where={where!r} must give one True or False per row, not {type(result).__name__} of shape "
-            f"{mask.shape}",
+            f"{source}: where={where_text(where)} must give one True or False per row ({len(frame)} rows), not "
+            f"{type(result).__name__} of shape {mask.shape}",
             source=source,
             column="where",
         )
@@ -139,18 +160,32 @@ def _by_values(frame: pd.DataFrame, where: Mapping[str, Any], source: str) -> ND
                 source=source,
                 column=str(name),
             )
-        values = list(wanted) if isinstance(wanted, list | tuple | set | frozenset | np.ndarray) else [wanted]
+        values = [wanted] if isinstance(wanted, str) or not hasattr(wanted, "__iter__") else list(wanted)
         column = frame[name]
-        matches = column.isin(values).to_numpy(dtype=bool, na_value=False)
+        try:
+            matches = column.isin(values).to_numpy(dtype=bool, na_value=False)
+        except TypeError:  # lists in cells cannot be looked up; their text can
+            matches = np.zeros(len(frame), dtype=bool)
         # 512 also finds the text "512", and "512" the number.
         texts = {str(value) for value in values}
         mask &= matches | np.array([str(cell) in texts for cell in column.tolist()])
     return mask
 
 
+def hashable(cell: Any) -> Any:
+    """Return a cell, or its whole text where it is a list, an array or the like."""
+    try:
+        hash(cell)
+    except TypeError:
+        # The repr of a long array leaves out its middle.
+        return repr(cell.tolist() if isinstance(cell, np.ndarray) else cell)
+    return cell
+
+
 def _values(column: Any) -> str:
     """Write the values of a column: a few of them, or their range."""
-    unique = list(dict.fromkeys(x for x in column.tolist() if not is_missing(x) and x == x))
+    given = (x for x in column.tolist() if not is_missing(x) and not (isinstance(x, float) and x != x))
+    unique = list(dict.fromkeys(hashable(x) for x in given))
     if len(unique) > _MANY and all(isinstance(x, int | float) for x in unique):
         return f"{min(unique):g} to {max(unique):g}"
     more = f", ... ({len(unique)} in all)" if len(unique) > _MANY else ""

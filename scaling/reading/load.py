@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from scaling.reading import bands, checks, derive, groups, repeats, scales
 from scaling.reading.columns import ROLES
 from scaling.reading.draft import Draft
 from scaling.reading.formats import read_raw
-from scaling.reading.frames import Where, is_index_name, rows_where, typed_column, typed_frame
+from scaling.reading.frames import Where, is_index_name, rows_where, typed_column, typed_frame, where_text
 from scaling.reading.losses import settle_loss
 from scaling.reading.match import OK_WORDS
 from scaling.reading.understand import Understanding, others, understand
@@ -44,7 +44,7 @@ class Options:
 def load(source: Any, options: Options) -> RunTable:
     """Read a table: choose columns, select rows, settle bad cells and units, look for doubts."""
     if isinstance(source, RunTable):
-        if options != Options():
+        if options.where is not None or replace(options, where=None) != Options():
             raise DataError(
                 "these runs have been read already: choose rows with runs.select(mask)", column="source"
             )
@@ -82,7 +82,7 @@ def _select(draft: Draft, frame: Any, where: Where) -> None:
     """Apply ``where=`` to the columns of the table, and to quantities that no column is named after."""
     extra = {k: v for k, v in draft.values.items() if k not in frame.columns}
     mask = rows_where(frame.assign(**extra), where, draft.raw.source)
-    draft.note("where", "info", f"where={where!r} takes {int(mask.sum())} of {len(mask)} rows")
+    draft.note("where", "info", f"where={where_text(where)} takes {int(mask.sum())} of {len(mask)} rows")
     draft.keep(mask, None)
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from scaling.cells import is_missing
 from scaling.reading.draft import Draft
-from scaling.reading.frames import is_index_name
+from scaling.reading.frames import hashable, is_index_name
 from scaling.reading.understand import Understanding
 
 
@@ -60,7 +60,7 @@ def drop_duplicates(draft: Draft, result: Understanding) -> None:
 def _plain(cell: object) -> object:
     if is_missing(cell):
         return None
-    return cell.strip() if isinstance(cell, str) else repr(cell) if isinstance(cell, list | dict) else cell
+    return cell.strip() if isinstance(cell, str) else hashable(cell)
 
 
 def check_repeats(draft: Draft) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scaling.errors import DataError
+from scaling.errors import DataError, DataWarning
 from scaling.table import load_runs
 
 N, D, LOSS = [1e8, 2e8, 4e8, 8e8], [2e9, 4e9, 8e9, 1.6e10], [3.4, 3.1, 2.9, 2.7]
@@ -32,6 +32,11 @@ TAGGED = BASE.assign(seed=[0, 0, 1, 1], batch=["512", "512", "2048", "2048"], na
         (lambda f: f.loss < 3, [2, 3]),
         (lambda f: f[f.loss < 3], [2, 3]),
         (lambda f: [True, False, False, True], [0, 3]),
+        ([True, False, False, True], [0, 3]),
+        (np.array(LOSS) < 3, [2, 3]),
+        (BASE.loss < 3, [2, 3]),
+        ({"seed": pd.Series([1])}, [2, 3]),
+        ({"seed": range(1)}, [0, 1]),
     ],
 )
 def test_where_selects(where, kept):
@@ -57,6 +62,13 @@ def test_where_reads_text_tables_as_numbers_and_quantities_by_their_name():
         (lambda f: [True], "one True or False per row"),
         (lambda f: 1 / 0, "ZeroDivisionError"),
         (3, "cannot be evaluated"),
+        ("seed = 7", "where='seed = 7' assigns instead of comparing.*use =="),
+        ("sede = 7 and params > 1e8", "use =="),
+        ([0, 3], "one True or False per row"),
+        ([True, False], r"where=<list of 2> must give one True or False per row.*\(2,\)"),
+        ([False] * 4, "selects none of 4 rows"),
+        (np.ma.array([True] * 4, mask=[0, 0, 0, 1]), "one True or False"),
+        (BASE, "one True or False"),
     ],
 )
 def test_where_that_does_not_work(where, words):
@@ -67,6 +79,21 @@ def test_where_that_does_not_work(where, words):
 def test_bad_rows_outside_the_selection_do_not_matter():
     source = "params,tokens,loss,seed\n1e8,2e9,3.4,0\n2e8,4e9,oops,1\n"
     assert len(load_runs(io.StringIO(source), where={"seed": 0})) == 1
+
+
+def test_cells_that_are_lists_or_arrays_are_carried_along():
+    shapes = [np.arange(2000), np.arange(2000), np.arange(2000) * (np.arange(2000) != 1000), np.array([1.0])]
+    frame = BASE.assign(layers=[[1, 2], [1, 2], [3], []], shape=shapes, tags=[{"a"}, {"a"}, set(), ({},)])
+    runs = load_runs(frame)
+    assert runs.loss.tolist() == LOSS
+    assert runs.frame["layers"].tolist() == [[1, 2], [1, 2], [3], []]
+    assert load_runs(frame, where={"layers": [[3]]}).row.tolist() == [2]
+    with pytest.raises(DataError, match=r"Present: layers: \[1, 2\], \[3\], \[\]"):
+        load_runs(frame, where={"layers": "none"})
+    # rows 0 and 1 are the same run, row 2 differs in one number in the middle of a long array
+    frame = frame.assign(params=1e8, tokens=2e9, loss=3.4, layers=[[1]] * 4, tags=[{"a"}] * 4)
+    with pytest.warns(DataWarning, match="duplicates"):
+        assert load_runs(frame).row.tolist() == [0, 2, 3]
 
 
 # -- status ----------------------------------------------------------------------------------------
