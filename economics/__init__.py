@@ -57,13 +57,10 @@ if TYPE_CHECKING:
     from economics.price_search import fixed_price as fixed_price, prices as prices
     from economics.price_skypilot import import_skypilot as import_skypilot
     from economics.price_user import add_price as add_price
-    from economics.run_compare import (
-        RunComparison as RunComparison,
-        Sensitivity as Sensitivity,
-        WhatIf as WhatIf,
-    )
+    from economics.run_compare import RunComparison as RunComparison, WhatIf as WhatIf
     from economics.run_cost import cost as cost
     from economics.run_result import RunCost as RunCost
+    from economics.run_sensitivity import Sensitivity as Sensitivity
     from economics.spot import SpotRun as SpotRun, spot_run as spot_run
     from economics.utilisation import (
         MfuError as MfuError,
@@ -102,7 +99,7 @@ _EXPORTS = {
     "PriceRow": "economics.price_rows",
     "RunComparison": "economics.run_compare",
     "RunCost": "economics.run_result",
-    "Sensitivity": "economics.run_compare",
+    "Sensitivity": "economics.run_sensitivity",
     "SpotRun": "economics.spot",
     "StalePriceWarning": "economics.errors",
     "UnknownGPU": "economics.errors",

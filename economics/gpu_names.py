@@ -96,6 +96,8 @@ def resolve(name: str) -> str:
     >>> resolve("H100 SXM"), resolve("NVIDIA L40S")
     ('H100-80GB-SXM', 'L40S')
     """
+    if not isinstance(name, str):
+        raise UnknownGPU(f"gpu must be a name such as 'H100 SXM' or a GPU, got {name!r}", column="gpu")
     key = normalise(name)
     if key in _lookup():
         return _lookup()[key]

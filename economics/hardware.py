@@ -117,7 +117,7 @@ class GPU:
         >>> gpu("H100 SXM").peak("bf16") / 1e12
         989.4
         """
-        known = _dtype(dtype)
+        known = read_dtype(dtype)
         if known not in self.dense_tflops:
             has = ", ".join(f"{d} {self.dense_tflops[d]:g} TFLOP/s" for d in self.dtypes)
             raise DtypeError(
@@ -204,7 +204,14 @@ def gpus() -> tuple[str, ...]:
     return canonical_names()
 
 
-def _dtype(dtype: str) -> str:
+def read_dtype(dtype: str) -> str:
+    """Return the name used here for a dtype: "FP8", "float8" and "torch.float8" are fp8.
+
+    Raises
+    ------
+    DtypeError
+        No dtype is called that.
+    """
     known = _DTYPES.get(str(dtype).casefold().removeprefix("torch."))
     if known is None:
         raise DtypeError(
@@ -214,6 +221,8 @@ def _dtype(dtype: str) -> str:
 
 
 def _rates(given: Mapping[str, float], column: str) -> dict[str, float]:
+    if not isinstance(given, Mapping):
+        raise DataError(f"{column} must name a dtype, {{'bf16': 312}}; got {given!r}", column=column)
     rates = {}
     for dtype, value in given.items():
         if not (isinstance(value, int | float) and 0 < value < 1e6):
@@ -223,7 +232,7 @@ def _rates(given: Mapping[str, float], column: str) -> dict[str, float]:
                 else ""
             )
             raise DataError(f"{column}[{dtype!r}] must be TFLOP/s, got {value!r}{hint}", column=column)
-        rates[_dtype(dtype)] = float(value)
+        rates[read_dtype(dtype)] = float(value)
     return rates
 
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from economics.hardware import GPU, gpu as find_gpu
+from economics.hardware import GPU, gpu as find_gpu, read_dtype
 from economics.memory import kv_cache_bytes
 from economics.power import Factor
 from economics.price_quote import PriceQuote
 from economics.run_findings import usual_shape
+from economics.run_inputs import read_price, read_size
 from economics.run_numbers import positive, required, whole
-from economics.run_plan import read_price, read_size
 from economics.utilisation import default_dtype, parse_mfu
 from scaling.architecture import Arch
 from scaling.errors import DataError
@@ -103,7 +103,7 @@ def serving_plan(asked: Mapping[str, Any]) -> ServingPlan:
         raise DataError(
             f"the memory bandwidth of {part.name} is not known: gpu(name, bandwidth_gbps=...)", column="gpu"
         )
-    dtype = asked["dtype"] or default_dtype(part)
+    dtype = default_dtype(part) if asked["dtype"] is None else read_dtype(asked["dtype"])
     prompt = positive("prompt_tokens", asked["prompt_tokens"], "tokens of a prompt")
     output = positive("output_tokens", asked["output_tokens"], "tokens of an answer")
     found: list[Finding] = []

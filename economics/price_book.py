@@ -175,6 +175,12 @@ def load_book(book: PriceBook | str | Path | None = None) -> PriceBook:
     if isinstance(book, PriceBook):
         return book
     if book is not None:
+        if not isinstance(book, str | Path):
+            raise PriceError(f"book must be a PriceBook or the path of one, got {book!r}", column="book")
+        if not Path(book).is_file():
+            raise PriceError(
+                f"no price book is at {str(book)!r}: add_price(..., path=...) begins one", column="book"
+            )
         return PriceBook.read(book)
     own = user_book_path()
     if not own.is_file():

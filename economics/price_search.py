@@ -80,6 +80,9 @@ def prices(
     """
     kind = market_kind(market)
     name = find_gpu(gpu).name
+    for column, text in (("provider", provider), ("region", region)):
+        if not (text is None or isinstance(text, str)):
+            raise PriceError(f"{column} must be a name, got {text!r}", column=column)
     day = _day(as_of)
     every = load_book(book)
     rows = [row for row in every if row.gpu == name and row.market == kind]

@@ -6,6 +6,7 @@ from datetime import date as Date
 from pathlib import Path
 
 from economics.errors import PriceError
+from economics.hardware import GPU
 from economics.price_book import PriceBook, check_quotes, context, today, user_book_path
 from economics.price_rows import PriceRow, Quote
 from scaling.errors import DataError
@@ -13,7 +14,7 @@ from scaling.errors import DataError
 
 def add_price(
     provider: str,
-    gpu: str,
+    gpu: GPU | str,
     *,
     usd_per_gpu_hour: float | str | None = None,
     usd_per_instance_hour: float | str | None = None,
@@ -33,7 +34,8 @@ def add_price(
 
     Parameters
     ----------
-    provider, gpu : str
+    provider : str
+    gpu : GPU or str
     usd_per_gpu_hour, usd_per_instance_hour : float or text
         One of them. An instance's price goes with `gpus_per_instance`.
     gpus_per_instance : int
@@ -79,7 +81,7 @@ def add_price(
         price, currency = _number(price) * usd_per_unit, "USD"
     quote = Quote(
         provider=provider.strip().casefold(),
-        gpu=gpu,
+        gpu=gpu.name if isinstance(gpu, GPU) else gpu,
         market=market,
         price=price,
         count=gpus_per_instance,

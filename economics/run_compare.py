@@ -1,39 +1,29 @@
-"""Costs beside each other: one change, several accelerators, and how far each factor moves the answer."""
+"""Costs beside each other: one change, several accelerators."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from economics.hardware import GPU
+from economics.mfu import MfuModel
+from economics.price_quote import PriceQuote
+from economics.price_rows import market_kind
 from economics.run_cost import cost
-from economics.run_draws import ANY_GRID, energy_parts, evaluate, factor_draws, grid_factor
-from economics.run_estimates import estimate_of, quantiles
-from economics.run_plan import RunPlan
+from economics.run_estimates import estimate_of
 from economics.run_result import RunCost
+from economics.run_sensitivity import ANSWERS
 from scaling.errors import DataError, ScalingError
 from scaling.estimate import Estimate
 from scaling.findings import Finding
 
 if TYPE_CHECKING:
-    from economics.hardware import GPU
     from economics.logit_t import Array
-    from economics.run_draws import Variates
-
-#: Answers that can be asked about, with their unit.
-ANSWERS = {"usd": "$", "gpu_hours": "h", "wall_hours": "h", "energy_kwh": "kWh", "co2_kg": "kg"}
-_WORDS = {
-    "mfu": "MFU",
-    "price": "price of a GPU-hour",
-    "rate": "preemption rate",
-    "luck": "luck with interruptions",
-    "start_hours": "start-up",
-    "evaluation": "evaluation",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,6 +57,11 @@ class WhatIf(RunCost):
     def ratio(self) -> Estimate:
         """Return this over the one before, in dollars."""
         return estimate_of(draws_of(self, "usd") / draws_of(self.before, "usd"), "cost after / before", "")
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What to know of the cost after the change, and what was kept that belongs to the one before."""
+        return (*kept(self.before, self.changes, (self.plan.part,)), *super().findings)
 
     def __repr__(self) -> str:
         from economics.run_text import side_by_side
@@ -107,8 +102,34 @@ def what_if(run: RunCost, changes: Mapping[str, Any]) -> WhatIf:
         raise DataError(
             f"cost has no argument {', '.join(unknown)}: it has {', '.join(run.asked)}", column=unknown[0]
         )
+    given = run.asked["price"]
+    stays = isinstance(given, PriceQuote) and "price" not in changes and "market" in changes
+    if stays and market_kind(changes["market"]) != given.market:
+        raise DataError(
+            f"market={changes['market']!r} and the price that was given, a quote of the {given.market} market, "
+            "contradict each other: give the price too (None takes that of the book).",
+            column="market",
+        )
     after = cost(**{**run.asked, **changes})
     return WhatIf(after.plan, after.asked, run, dict(changes))
+
+
+def kept(run: RunCost, changes: Mapping[str, Any], parts: Sequence[GPU]) -> list[Finding]:
+    """Say which figures were given for another accelerator or market, and are used all the same."""
+    others = sorted({part.name for part in parts} - {run.plan.part.name})
+    found = []
+    for name, moved in (("price", others or {"market", "provider"} & set(changes)), ("mfu", others)):
+        if not moved or name in changes or run.asked[name] is None or isinstance(run.asked[name], MfuModel):
+            continue
+        asked = run.asked[name]
+        what = f"${asked.median:g} (median)" if isinstance(asked, PriceQuote) else f"{asked!r}"
+        words = (
+            f"{name}={what} was given for {run.plan.part.name} {run.plan.market} and is used for "
+            f"{', '.join(others) or 'the other market'} as well: {name}=None takes that of the "
+            f"{'book' if name == 'price' else 'model'}."
+        )
+        found.append(Finding("kept_for_all", "warning", words, {"argument": name, "gpus": others}))
+    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,13 +183,12 @@ class RunComparison:
         }
 
 
-def compare(
-    run: RunCost, gpus: Sequence[GPU | str] | None, counts: Sequence[int] | None, changes: Mapping[str, Any]
-) -> RunComparison:
+def compare(run: RunCost, gpus: Any, counts: Any, changes: Mapping[str, Any]) -> RunComparison:
     """Return the costs on several accelerators; see `RunCost.compare`."""
     runs, failures = [], []
-    for part in gpus or (run.plan.part,):
-        for n in counts or (run.asked["n_gpus"],):
+    parts = _several("gpus", gpus, run.plan.part, str | GPU)
+    for part in parts:
+        for n in _several("n_gpus", counts, run.asked["n_gpus"], str | int | float):
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # they are findings of each run as well
@@ -176,121 +196,16 @@ def compare(
             except ScalingError as error:
                 failures.append((str(getattr(part, "name", part)), str(error)))
                 break
-    found = []
-    if len(gpus or ()) > 1:
-        kept = [k for k in ("price", "mfu") if {**run.asked, **changes}[k] is not None]
-        if kept:
-            words = f"{' and '.join(kept)} given for one accelerator are used for all of them."
-            found.append(Finding("kept_for_all", "warning", words, {"arguments": kept}))
+    found = kept(run, changes, [r.plan.part for r in runs])
     return RunComparison(tuple(sorted(runs, key=lambda r: r.usd.value)), tuple(failures), tuple(found))
 
 
-@dataclass(frozen=True)
-class Swing:
-    """How far one factor moves the answer, all others at their medians.
-
-    Parameters
-    ----------
-    factor : str
-        Which.
-    at_low, at_high : float
-        Its 10th and 90th percentile.
-    low, high : float
-        The answer there.
-    """
-
-    factor: str
-    at_low: float
-    at_high: float
-    low: float
-    high: float
-
-    @property
-    def size(self) -> float:
-        """How far apart the two answers are."""
-        return abs(self.high - self.low)
-
-
-@dataclass(frozen=True, repr=False)
-class Sensitivity:
-    """The uncertain factors of a cost, the one that moves the answer most first.
-
-    Parameters
-    ----------
-    of, unit : str
-        The answer, and its unit.
-    middle : float
-        The answer with every factor at its median.
-    swings : tuple of Swing
-        Largest first; factors that are certain are not in it.
-    """
-
-    of: str
-    unit: str
-    middle: float
-    swings: tuple[Swing, ...]
-
-    @property
-    def top(self) -> str | None:
-        """The factor that moves the answer most; None where nothing is uncertain."""
-        return self.swings[0].factor if self.swings else None
-
-    def __repr__(self) -> str:
-        from economics.run_text import tornado
-
-        return tornado(self)
-
-    def _repr_html_(self) -> str:
-        from economics.run_text import preformatted
-
-        return preformatted(repr(self))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain types."""
-        return {
-            "of": self.of,
-            "unit": self.unit,
-            "middle": self.middle,
-            "swings": [{**vars(s), "size": s.size} for s in self.swings],
-        }
-
-
-def sensitivity(run: RunCost, of: str) -> Sensitivity:
-    """Return the swing of each factor; see `RunCost.sensitivity`."""
-    if of not in ANSWERS:
-        raise DataError(f"sensitivity of {of!r} is not known: {', '.join(ANSWERS)}", column="of")
-    factors = _factors(run, of)
-    ends = {name: quantiles(values, (0.1, 0.5, 0.9)) for name, values in factors.items()}
-    middle = {name: q[1] for name, q in ends.items()}
-    swings = []
-    for name, (low, _, high) in ends.items():
-        if low == high:
-            continue
-        answers = [_answer(run.plan, of, run.variates, {**middle, name: x}) for x in (low, high)]
-        if answers[0] != answers[1]:
-            swings.append(Swing(_WORDS.get(name, name), low, high, *answers))
-    return Sensitivity(
-        of, ANSWERS[of], _answer(run.plan, of, run.variates, middle),
-        tuple(sorted(swings, key=lambda s: -s.size)),
-    )  # fmt: skip
-
-
-def _factors(run: RunCost, of: str) -> dict[str, Array]:
-    found = dict(vars(run.variates))
-    if of in ("energy_kwh", "co2_kg"):
-        parts = energy_parts(run.plan)
-        found |= {f.name: d for f, d in zip(parts, factor_draws(run.plan), strict=True)}
-    if of == "co2_kg":
-        found[ANY_GRID.name] = run.grid_draws
-    return found
-
-
-def _answer(plan: RunPlan, of: str, template: Variates, at: Mapping[str, float]) -> float:
-    out = evaluate(plan, type(template)(**{name: np.array([at[name]]) for name in vars(template)}))
-    if of in ("usd", "gpu_hours", "wall_hours"):
-        draws = {"usd": out.total_usd, "gpu_hours": out.total_gpu_hours, "wall_hours": out.wall_hours}
-        return float(draws[of][0])
-    kwh = float(out.total_gpu_hours[0]) * plan.energy.watts / 1e3
-    for factor in energy_parts(plan):
-        kwh *= at[factor.name]
-    return kwh * at[grid_factor(plan.energy.grid).name] / 1e3 if of == "co2_kg" else kwh
+def _several(name: str, given: Any, default: Any, one: Any) -> tuple[Any, ...]:
+    """Return a sequence; one thing alone is a sequence of it, and none at all compares nothing."""
+    if given is None:
+        return (default,)
+    if isinstance(given, one):
+        return (given,)
+    if not isinstance(given, Iterable) or not (several := tuple(given)):
+        raise DataError(f"{name} must be one or more to compare, got {given!r}", column=name)
+    return several

@@ -11,7 +11,8 @@ from economics.errors import PriceError
 from economics.memory import MemoryFit, memory_fit
 from economics.memory_layout import state_bytes
 from economics.price_search import prices
-from economics.run_plan import CHOSEN_DAYS, RunPlan, node_price
+from economics.run_inputs import node_price
+from economics.run_plan import CHOSEN_DAYS, RunPlan
 from economics.spot import spot_run
 from scaling.architecture import Arch
 from scaling.errors import DataError
@@ -163,7 +164,9 @@ def _scope(run: RunCost) -> list[Finding]:
         words = f"{plan.n_gpus} GPUs were chosen, so that the run ends in about {CHOSEN_DAYS:g} days: give n_gpus."
         found.append(Finding("n_gpus_chosen", "info", words, {"n_gpus": plan.n_gpus}))
     if run.wall_hours.value > _YEAR:
-        years = f"the run takes {run.wall_hours.value / _YEAR:,.1f} years on {plan.n_gpus} GPUs"
+        n = run.wall_hours.value / _YEAR
+        long = f"{n:,.1f}" if n < 1e6 else "more than a million"
+        years = f"the run takes {long} years on {plan.n_gpus} GPUs"
         words = f"{years}: {'fewer interruptions' if plan.preempted else 'more of them'} would shorten it."
         found.append(Finding("takes_years", "warning", words, {"hours": run.wall_hours.value}))
     if not plan.overheads.ablations:

@@ -55,11 +55,11 @@ def positive(name: str, value: Any, what: str) -> float:
 
 def share(name: str, value: Any) -> float:
     """Read a share from 0 to 1: a number, or text such as "90%"."""
-    factor, text = 1.0, value
+    divisor, text = 1.0, value
     if isinstance(value, str) and value.strip().endswith("%"):
-        factor, text = 0.01, value.strip().removesuffix("%")
+        divisor, text = 100.0, value.strip().removesuffix("%")
     try:
-        number = math.nan if isinstance(value, bool) else float(text) * factor
+        number = math.nan if isinstance(value, bool) else float(text) / divisor
     except (TypeError, ValueError):
         number = math.nan
     if not 0.0 <= number <= 1.0:

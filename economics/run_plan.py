@@ -5,48 +5,36 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date as Date
-from functools import lru_cache
 from typing import Any
 
-from economics.energy_use import EnergyFactors, energy_factors
-from economics.hardware import GPU, gpu as find_gpu
+from economics.energy_use import EnergyFactors
+from economics.hardware import GPU, gpu as find_gpu, read_dtype
 from economics.interruptions import (
     AVAILABILITY,
-    FAULTS_PER_GPU_HOUR,
-    MEAN_UP_HOURS,
     interruption_rate,
     optimal_interval,
 )
 from economics.mfu_rows import attention_guess
 from economics.overheads import Overheads, read_overheads
-from economics.price_book import context
-from economics.price_checks import SINGLE_RATIO
 from economics.price_quote import PriceQuote
-from economics.price_rows import market_kind
-from economics.price_search import fixed_price, prices
+from economics.run_inputs import (
+    asks_for_preemption,
+    read_energy,
+    read_gpus,
+    read_price,
+    read_size,
+    read_spot,
+    read_tokens,
+)
 from economics.run_mfu import RunMfu, run_mfu
 from economics.run_numbers import hours, positive, required, whole
 from economics.utilisation import default_dtype
 from scaling.architecture import Arch
 from scaling.errors import DataError
 from scaling.flops import CONVENTIONS, flops_per_token
-from scaling.units import parse_count
 
-#: What `cost(spot=...)` may replace, with its default.
-SPOT_DEFAULTS: dict[str, Any] = {
-    "mean_up_hours": MEAN_UP_HOURS,
-    "growth": 1.0,
-    "checkpoint_hours": 1 / 60,
-    "restart_hours": 0.25,
-    "wait_hours": None,
-    "faults_per_gpu_hour": FAULTS_PER_GPU_HOUR,
-    "gpus_per_node": 8,
-}
 #: GPUs that are chosen where none are given: the fewest that end within this, at this utilisation.
 CHOSEN_DAYS, CHOSEN_MFU = 30.0, 0.3
-#: A price above this per GPU-hour is taken to be that of a node.
-_NODE_PRICE = 15.0
 
 
 @dataclass(frozen=True)
@@ -132,24 +120,22 @@ class RunPlan:
 def make_plan(asked: Mapping[str, Any]) -> RunPlan:
     """Resolve the arguments of `economics.cost`, whose names are the keys of `asked`."""
     arch, params, active = read_size(asked["N"], asked["N_active"], asked["arch"])
-    tokens = positive("D", asked["D"], "tokens, such as 2e12 or '2T'")
+    tokens = read_tokens(asked["D"])
     part = find_gpu(required("gpu", asked["gpu"], "a name such as 'H100 SXM'"))
-    dtype = asked["dtype"] or default_dtype(part)
+    dtype = default_dtype(part) if asked["dtype"] is None else read_dtype(asked["dtype"])
     peak = part.peak(dtype)
     seq_len = positive("seq_len", asked["seq_len"], "tokens")
     chosen = asked["n_gpus"] is None
-    n_gpus = (
-        _choose(6.0 * active * tokens / (peak * CHOSEN_MFU)) if chosen else whole("n_gpus", asked["n_gpus"])
-    )
+    n_gpus = _choose(6.0 * active * tokens / (peak * CHOSEN_MFU)) if chosen else read_gpus(asked["n_gpus"])
     mfu = run_mfu(
         asked["mfu"], part=part, params=active, n_gpus=n_gpus, seq_len=seq_len, dtype=dtype,
         act_ckpt=asked["act_ckpt"], code_base=asked["code_base"], kind=asked["mfu_kind"],
     )  # fmt: skip
     convention = asked["convention"] or mfu.convention
     price = read_price(asked, part)
-    spot = _spot(asked["spot"])
+    spot = read_spot(asked["spot"], price.market)
     nodes = math.ceil(n_gpus / whole("gpus_per_node", spot["gpus_per_node"]))
-    preempt = price.market == "spot" or _asks_for_preemption(asked["spot"])
+    preempt = price.market == "spot" or asks_for_preemption(asked["spot"])
     preempted = (
         interruption_rate(
             nodes, mean_up_hours=spot["mean_up_hours"], faults_per_gpu_hour=0.0, growth=spot["growth"]
@@ -174,35 +160,9 @@ def make_plan(asked: Mapping[str, Any]) -> RunPlan:
         flops=_flops(convention, arch, active, tokens, seq_len), price=price, preempted=preempted, faults=faults,
         interval=interval, checkpoint_hours=save, restart_hours=hours("restart_hours", spot["restart_hours"]),
         wait_hours=hours("wait_hours", wait), overheads=extra,
-        energy=_energy(asked, part), draws=whole("draws", asked["draws"], least=100),
+        energy=read_energy(asked, part), draws=whole("draws", asked["draws"], least=100),
         seed=whole("seed", asked["seed"], least=0), spot=spot,
     )  # fmt: skip
-
-
-def read_size(n: Any, n_active: Any, shape: Any) -> tuple[Arch | None, float, float]:
-    """Return the shape, if known, the parameters in memory, and those a token uses."""
-    if isinstance(shape, str):
-        from scaling.published_archs import arch as published
-
-        shape = published(shape)
-    if shape is not None and not isinstance(shape, Arch):
-        raise DataError(f"arch must be an Arch or the name of a published one, got {shape!r}", column="arch")
-    if n is None and shape is None:
-        raise DataError("give N (parameters, such as 7e9 or '7B') or arch", column="N")
-    total = positive("N", shape.params_total if n is None and shape else n, "parameters, such as 7e9 or '7B'")
-    if shape is not None and abs(total / shape.params_total - 1.0) > 0.05:
-        raise DataError(
-            f"N={total:.4g} and arch, which has {shape.params_total:.4g}, contradict each other: give one.",
-            column="N",
-        )
-    if shape is not None:
-        if n_active is not None:
-            raise DataError("N_active follows from arch: give one of them", column="N_active")
-        return shape, total, float(shape.params_active)
-    active = total if n_active is None else positive("N_active", n_active, "parameters a token uses")
-    if active > total:
-        raise DataError(f"N_active={active:.4g} exceeds N={total:.4g}: swapped?", column="N_active")
-    return None, total, active
 
 
 def _flops(convention: str, arch: Arch | None, active: float, tokens: float, seq_len: float) -> float:
@@ -218,48 +178,6 @@ def _flops(convention: str, arch: Arch | None, active: float, tokens: float, seq
     return (6.0 * active + share * attention_guess(active, seq_len)) * tokens
 
 
-def read_price(asked: Mapping[str, Any], part: GPU) -> PriceQuote:
-    """Return the price that was given, or what the book says of the market."""
-    given, market = asked["price"], market_kind(asked["market"])
-    if isinstance(given, PriceQuote):
-        if given.gpu not in ("any", part.name):
-            raise DataError(
-                f"price is a quote for {given.gpu}, the run is on {part.name}: leave price out, or give one "
-                f"for that part.",
-                column="price",
-            )
-        return given
-    if given is not None:
-        if isinstance(given, str):
-            given = parse_count(given.strip().lstrip("$"))
-        return fixed_price(given, part, market)
-    day: Date | str | None = asked["as_of"]
-    return prices(part, market, asked["provider"], region=None, as_of=day, book=asked["book"])
-
-
-def node_price(price: PriceQuote) -> bool:
-    """Tell whether a given price per GPU-hour looks like that of a whole node."""
-    usual = context().usual.get(price.gpu, math.inf)
-    return price.providers[0].provider == "own quote" and price.median > min(
-        _NODE_PRICE, SINGLE_RATIO * usual
-    )
-
-
-def _spot(given: Any) -> dict[str, Any]:
-    if given is None or isinstance(given, bool):
-        return dict(SPOT_DEFAULTS)
-    unknown = sorted(set(given) - set(SPOT_DEFAULTS)) if isinstance(given, Mapping) else [repr(given)]
-    if unknown:
-        raise DataError(
-            f"spot must be a mapping of {', '.join(SPOT_DEFAULTS)}; got {', '.join(unknown)}", column="spot"
-        )
-    return {**SPOT_DEFAULTS, **given}
-
-
-def _asks_for_preemption(given: Any) -> bool:
-    return given is True or (isinstance(given, Mapping) and given.get("mean_up_hours") is not None)
-
-
 def _interval(every: Any, rate: float, save: float) -> float | None:
     if every is None:
         return None
@@ -268,21 +186,6 @@ def _interval(every: Any, rate: float, save: float) -> float | None:
         # A save that costs nothing is best done all the time: once a minute is as good.
         return None if math.isinf(best) else max(best, 1 / 60)
     return hours("checkpoint_every", every, positive=True)
-
-
-def _energy(asked: Mapping[str, Any], part: GPU) -> EnergyFactors:
-    given = dict(asked["energy"] or {})
-    unknown = sorted(set(given) - {"fraction", "server", "pue"})
-    if unknown:
-        raise DataError(f"energy has no factor {', '.join(unknown)}: fraction, server, pue", column="energy")
-    if asked["pue"] is not None:
-        given["pue"] = asked["pue"]
-    return _energy_factors(part, asked["region"], tuple(sorted(given.items())))
-
-
-@lru_cache(maxsize=64)
-def _energy_factors(part: GPU, region: Any, given: tuple[tuple[str, Any], ...]) -> EnergyFactors:
-    return energy_factors(part, region=region, **dict(given))
 
 
 def _choose(gpu_seconds: float) -> int:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from economics.hardware import GPU
     from economics.logit_t import Array
     from economics.memory import MemoryFit
-    from economics.run_compare import RunComparison, Sensitivity, WhatIf
+    from economics.run_compare import RunComparison, WhatIf
+    from economics.run_sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,15 +187,19 @@ class RunCost:
         return what_if(self, changes)
 
     def compare(
-        self, gpus: Sequence[GPU | str] | None = None, *, n_gpus: Sequence[int] | None = None, **changes: Any
+        self,
+        gpus: Sequence[GPU | str] | GPU | str | None = None,
+        *,
+        n_gpus: Sequence[int] | int | None = None,
+        **changes: Any,
     ) -> RunComparison:
         """Return the cost on several accelerators (and numbers of them), with the Pareto front of $ and time.
 
         Parameters
         ----------
-        gpus : sequence of GPU or str, optional
+        gpus : GPU, str or sequence of them, optional
             Accelerators; this run's alone, if not given.
-        n_gpus : sequence of int, optional
+        n_gpus : int or sequence of int, optional
             Numbers of them; this run's alone, if not given.
         **changes
             Other arguments of `cost` to change for all.
@@ -211,7 +216,7 @@ class RunCost:
         of : {"usd", "gpu_hours", "wall_hours", "energy_kwh", "co2_kg"}
             The answer.
         """
-        from economics.run_compare import sensitivity
+        from economics.run_sensitivity import sensitivity
 
         return sensitivity(self, of)
 

@@ -15,8 +15,9 @@ from scaling.units import format_count
 
 if TYPE_CHECKING:
     from economics.power import Factor
-    from economics.run_compare import RunComparison, Sensitivity, WhatIf
+    from economics.run_compare import RunComparison, WhatIf
     from economics.run_result import RunCost
+    from economics.run_sensitivity import Sensitivity
 
 #: Lines are broken here.
 _WIDTH = 118

@@ -1,0 +1,140 @@
+"""Arguments of a cost that contradict each other, that no run has, or that are spelt in another way."""
+
+from __future__ import annotations
+
+import pytest
+
+from economics import cost, inference_cost, prices
+from economics.price_book import shipped_book
+from scaling.errors import DataError
+
+DAY = "2026-10-10"
+RUN = {"N": "7B", "D": "140B", "n_gpus": 64, "as_of": DAY, "draws": 500}
+
+
+def _codes(run: object) -> set[str]:
+    return {f.code for f in run.findings}
+
+
+# --- prices and what they were given for ----------------------------------------------------------
+
+
+def test_a_price_of_one_part_on_another_is_told():
+    """An H100 at the A100's $1.79 is no comparison of parts."""
+    a100 = cost(**RUN, gpu="A100 SXM 80GB", price=1.79)
+    kept = a100.what_if(gpu="H100 SXM")
+    (finding,) = [f for f in kept.findings if f.code == "kept_for_all"]
+    assert finding.severity == "warning"
+    assert "price=1.79 was given for A100-80GB-SXM on-demand" in finding.message
+    assert "kept_for_all" in _codes(a100.compare(["H100 SXM"]))
+    assert "kept_for_all" in _codes(a100.what_if(market="spot"))
+    for fair in (
+        a100.what_if(gpu="H100 SXM", price=None),
+        a100.what_if(n_gpus=128),
+        a100.compare(n_gpus=[64, 128]),
+        a100.compare(["H100 SXM"], price=None),
+    ):
+        assert "kept_for_all" not in _codes(fair)
+    market = a100.what_if(gpu="H100 SXM", price=None).plan.price.median
+    assert market == pytest.approx(prices("H100 SXM", as_of=DAY).median)
+
+
+def test_a_quote_of_another_market_is_refused():
+    on_demand = prices("A100 SXM 80GB", as_of=DAY)
+    with pytest.raises(DataError, match="price is a quote of the on-demand market, market='spot'"):
+        cost(**RUN, gpu="A100 SXM 80GB", price=on_demand, market="spot")
+    run = cost(**RUN, gpu="A100 SXM 80GB", price=on_demand)
+    with pytest.raises(DataError, match="contradict"):
+        run.what_if(market="spot")
+    assert run.what_if(market="spot", price=None).usd.value != run.usd.value
+    spot = cost(**RUN, gpu="A100 SXM 80GB", price=prices("A100 SXM 80GB", "spot", as_of=DAY))
+    assert spot.plan.market == "spot"
+    with pytest.raises(DataError, match="contradict"):
+        spot.what_if(market="on-demand")
+
+
+# --- spelling ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("fp8", "FP8"), ("fp8", "float8"), ("bf16", "BF16"), ("bf16", None)]
+)
+def test_the_spelling_of_a_dtype_changes_nothing(one, other):
+    first, second = (cost(**RUN, gpu="H100 SXM", dtype=d) for d in (one, other))
+    assert first.usd == second.usd and first.findings == second.findings
+    served, same = (inference_cost("7B", gpu="H100 SXM", price=2.0, dtype=d) for d in (one, other))
+    assert served.usd_per_million_tokens == same.usd_per_million_tokens
+
+
+# --- numbers that no run has ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [{"N": 1e30}, {"N": 0.001}, {"D": 1e30}, {"D": 1e-3}, {"n_gpus": 1e12}])
+def test_numbers_that_no_run_has(wrong):
+    with pytest.raises(DataError, match=next(iter(wrong))):
+        cost(**{**RUN, **wrong}, gpu="H100 SXM", price=2.0)
+
+
+def test_a_run_without_end_is_printed_in_words():
+    hopeless = cost(
+        N="70B", D="2T", gpu="H100 SXM", n_gpus=512, market="spot", checkpoint_every=None, as_of=DAY
+    )
+    text = repr(hopeless)
+    assert "never" in text or "million years" in text
+    assert max(map(len, text.replace(",", "").split())) < 60
+
+
+# --- one thing where several are compared ---------------------------------------------------------
+
+
+def test_one_part_is_a_comparison_of_one():
+    run = cost(**RUN, gpu="A100 SXM 80GB")
+    assert [r.plan.part.name for r in run.compare("H100 SXM").runs] == ["H100-80GB-SXM"]
+    assert [r.plan.n_gpus for r in run.compare(n_gpus=8).runs] == [8]
+    for nothing in ({"gpus": []}, {"n_gpus": []}, {"gpus": 5}):
+        with pytest.raises(DataError, match="one or more"):
+            run.compare(**nothing)
+    (failure,) = run.compare([5]).failures
+    assert "must be a name" in failure[1]
+
+
+# --- things of another kind -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"provider": 5}, "provider must be a name"),
+        ({"gpu": 5}, "gpu must be a name"),
+        ({"book": 5}, "book must be a PriceBook"),
+        ({"book": "no/such/book.csv"}, "no price book is at"),
+        ({"energy": 5}, "energy must be a mapping"),
+        ({"energy": {"fraction": "much"}}, "fraction"),
+        ({"energy": {"server": "big"}}, "server"),
+        ({"energy": {"pue": 1.2}, "pue": 1.3}, "give one of them"),
+        ({"pue": [1.2]}, "pue must be a number"),
+        ({"region": [1]}, "region must be a name"),
+        ({"spot": 5}, "spot must be a mapping"),
+        ({"spot": {"mean_up_hours": "long"}}, "mean_up_hours"),
+        ({"spot": {"growth": "fast"}}, "growth"),
+        ({"spot": {"growth": -3}}, "growth"),
+        ({"spot": False, "market": "spot"}, "contradict"),
+        ({"price": "cheap"}, "price is a positive number"),
+        ({"dtype": 5}, "dtype"),
+    ],
+)
+def test_things_of_another_kind_are_refused_by_name(wrong, match):
+    with pytest.raises(DataError, match=match):
+        cost(**{**RUN, "gpu": "H100 SXM", **wrong})
+
+
+def test_numbers_as_people_write_them():
+    asked = {**RUN, "gpu": "H100 SXM"}
+    assert (
+        cost(**asked, energy={"fraction": "70%"}).energy_kwh
+        == cost(**asked, energy={"fraction": 0.7}).energy_kwh
+    )
+    assert cost(**asked, price="$2.50/h").usd == cost(**asked, price=2.5).usd
+    six, same = (cost(**asked, market="spot", spot={"mean_up_hours": h}) for h in ("6", 6.0))
+    assert six.usd == same.usd
+    assert cost(**asked, book=shipped_book()).usd == cost(**asked).usd
