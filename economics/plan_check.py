@@ -124,6 +124,12 @@ class PlanCheck:
         """The findings that contradict."""
         return tuple(f for f in self.findings if f.severity == "error")
 
+    @property
+    def _verdict(self) -> str:
+        if not self.passed:
+            return "contradicts itself"
+        return "agrees with itself" if self.checked else "says nothing that could be checked"
+
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
 
@@ -133,7 +139,7 @@ class PlanCheck:
     def __str__(self) -> str:
         count = {s: sum(f.severity == s for f in self.findings) for s in _ORDER}
         head = (
-            f"{self.name or 'plan'}: {'agrees with itself' if self.passed else 'contradicts itself'} "
+            f"{self.name or 'plan'}: {self._verdict} "
             f"({count['error']} errors, {count['warning']} warnings, {len(self.checked)} checks)"
         )
         lines = [f"  {_MARK[f.severity]} {f.code}: {f.message}" for f in self.findings]
@@ -171,7 +177,7 @@ def check_plan(plan: str | Path | Mapping[str, Any] | Plan) -> PlanCheck:
     Raises
     ------
     PlanError
-        The file is no TOML, or has an unknown key or a value that is none.
+        There is no such file, it is no TOML, or has an unknown key or a value that is none.
 
     Examples
     --------
@@ -193,6 +199,9 @@ def check_plan(plan: str | Path | Mapping[str, Any] | Plan) -> PlanCheck:
             continue
         found += check.function(known)
         checked.append(check.name)
+    if not checked:
+        words = "nothing in the plan could be compared with anything else in it: that is no agreement."
+        found.append(Finding("nothing_checked", "warning", words))
     name = read.name or ("" if isinstance(plan, Mapping | Plan) else str(plan))
     found.sort(key=lambda f: _ORDER[f.severity])
     return PlanCheck(name, tuple(found), tuple(checked), missing)

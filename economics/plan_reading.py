@@ -35,7 +35,7 @@ def read_plan(plan: str | Path | Mapping[str, Any] | Plan) -> Plan:
     Raises
     ------
     PlanError
-        No TOML (with the line), an unknown key (with the nearest known one), or a value that is none. All
+        No file, no TOML (with the line), an unknown key (with the nearest known one), or a value that is none. All
         faults are named, not only the first.
 
     Examples
@@ -51,11 +51,31 @@ def read_plan(plan: str | Path | Mapping[str, Any] | Plan) -> Plan:
         return plan
     if isinstance(plan, Mapping):
         return _validated(dict(plan), "the plan", "")
+    if not isinstance(plan, str | Path):
+        raise PlanError(
+            f"a plan is the path of a TOML file or a dictionary of its sections, got {type(plan).__name__}"
+        )
+    if isinstance(plan, str) and ("\n" in plan or not plan.strip()):
+        raise PlanError(
+            "a plan is the path of a TOML file, got "
+            + (
+                "its text: give economics.plan_reading.read_plan_text(text, name)"
+                if plan.strip()
+                else "nothing"
+            )
+        )
     path = Path(plan)
+    name = str(path) if len(str(path)) <= 300 else f"{str(path)[:300]}..."
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise PlanError(f"{path}: not UTF-8 text: {error}", source=str(path)) from error
+        raise PlanError(f"{name}: not UTF-8 text: {error}", source=name) from error
+    except OSError as error:
+        raise PlanError(
+            f"{name}: the file of the plan cannot be read: {error.strerror}", source=name
+        ) from error
+    except ValueError as error:  # a path with a zero in it
+        raise PlanError(f"{name!r} is no path: {error}") from error
     return read_plan_text(text, str(path))
 
 

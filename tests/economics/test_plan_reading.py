@@ -71,8 +71,22 @@ def test_values_that_are_none(plan, words):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        check_plan(tmp_path / "none.toml")
+    error = refused(tmp_path / "none.toml")
+    assert "none.toml: the file of the plan cannot be read: No such file" in str(error)
+    assert "Is a directory" in str(refused(tmp_path))
+    assert len(str(refused("x" * 5000))) < 500
+
+
+@pytest.mark.parametrize("plan", [[], None, 5, True, b"plan.toml", "", "name = 'x'\n[run]\n", "a\0b"])
+def test_what_is_no_plan(plan):
+    assert str(refused(plan))
+
+
+@pytest.mark.parametrize("plan", [{}, {"run": {}}, {"name": "x"}])
+def test_an_empty_plan_agrees_with_nothing(plan):
+    result = check_plan(plan)
+    assert [f.code for f in result] == ["nothing_checked"]
+    assert "agrees" not in str(result).splitlines()[0]
 
 
 def test_counts_and_percentages_as_people_write_them():
