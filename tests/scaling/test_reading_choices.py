@@ -37,6 +37,24 @@ def test_total_before_matmul_before_non_embedding():
         del left[f"params_{expected}"]
 
 
+@pytest.mark.parametrize("name", ["total_embedding_params", "n_embedding_params_total", "embedding_params"])
+def test_an_embedding_count_is_never_n(name):
+    frame = BASE.rename(columns={"params": "non_embedding_params"}).assign(**{name: 5e7})
+    runs = load_runs(frame)
+    assert (runs.params.tolist(), runs.params_kind) == (N, "non_embedding")
+    assert runs.covariates[name].tolist() == [5e7] * 4
+    with pytest.raises(DataError, match="no column for params"):
+        load_runs(frame.drop(columns="non_embedding_params"))
+
+
+@pytest.mark.parametrize(
+    "name", ["total_params_incl_embedding", "params_including_embeddings", "params (with embeddings)"]
+)
+def test_a_count_with_embeddings_is_the_total(name):
+    runs = load_runs(BASE.rename(columns={"params": name}).assign(non_embedding_params=1e7))
+    assert (runs.params.tolist(), runs.params_kind) == (N, "total")
+
+
 def test_another_count_can_be_asked_for():
     frame = BASE.assign(params_no_embed=np.array(N) * 0.8)
     assert load_runs(frame).params_kind == "unstated"
