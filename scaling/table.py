@@ -50,7 +50,7 @@ def load_runs(
         Tokens of learning-rate warm-up; rows with fewer than twice as many are flagged.
     on_bad : {"raise", "drop"}
         What to do with rows that have an empty, unreadable, infinite, zero or negative cell where a
-        number is needed.
+        number is needed, and with rows that sum up others ("Total", "Mean").
     status : str, collection of str or None
         Rows to take by their ``status`` column; ``"ok"`` also stands for finished, completed, done,
         success. None takes all.
@@ -59,7 +59,7 @@ def load_runs(
     allow : collection of str
         Codes of suspicions (named in the error) that should warn instead of stop: "duplicates",
         "implausible_scale", "loss_high", "mixed_groups", "mixed_magnitudes", "mixed_tokenizers",
-        "mixed_units", "tokens_disagree".
+        "mixed_units", "summary_rows", "tokens_disagree".
 
     Returns
     -------

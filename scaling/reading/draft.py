@@ -23,6 +23,7 @@ SUSPICIONS = {
     "mixed_magnitudes": "counts in one column that look written in two magnitudes",
     "mixed_tokenizers": "losses per token under different tokenizers",
     "mixed_units": "losses in one column that look measured in two units",
+    "summary_rows": "rows that look like a total or a mean of the others",
     "tokens_disagree": "tokens that are not steps x batch x sequence length",
 }
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scaling.errors import DataError
 from scaling.findings import Finding
 from scaling.reading.csvtext import decode, read_csv_text
+from scaling.reading.words import is_summary_word
 
 
 @dataclass(frozen=True)
@@ -233,8 +234,10 @@ def _from_columns(source: Mapping[Any, Any]) -> Raw:
 def _from_frame(frame: Any, source: str) -> Raw:
     import pandas as pd
 
-    # A named index is a column that was set aside; an index without a name is only a position.
-    if any(name is not None and name not in frame.columns for name in frame.index.names):
+    # A named index is a column that was set aside; an index without a name is only a position, unless
+    # rows such as "Total" were written into it.
+    named = any(name is not None and name not in frame.columns for name in frame.index.names)
+    if named or any(is_summary_word(label) for label in frame.index):
         frame = frame.reset_index(allow_duplicates=True)
     columns: dict[str, NDArray[Any]] = {}
     for j, label in enumerate(frame.columns):

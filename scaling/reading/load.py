@@ -11,7 +11,7 @@ import numpy as np
 from scaling.audit import Audit
 from scaling.cells import Floats
 from scaling.errors import DataError, DataWarning, warn
-from scaling.reading import bands, checks, derive, groups, repeats, scales
+from scaling.reading import bands, checks, derive, groups, repeats, scales, summaries
 from scaling.reading.columns import ROLES
 from scaling.reading.draft import Draft
 from scaling.reading.formats import read_raw
@@ -63,6 +63,7 @@ def load(source: Any, options: Options) -> RunTable:
     if options.where is not None:
         _select(draft, frame, options.where)
     _take_status(draft, options.status)
+    summaries.check_summaries(draft)
     draft.settle_bad(options.on_bad)
     repeats.drop_duplicates(draft, found)
     derive.check_steps(draft, found)
