@@ -199,7 +199,7 @@ def check_plan(plan: str | Path | Mapping[str, Any] | Plan) -> PlanCheck:
             continue
         found += check.function(known)
         checked.append(check.name)
-    if not checked:
+    if not checked and not found:
         words = "nothing in the plan could be compared with anything else in it: that is no agreement."
         found.append(Finding("nothing_checked", "warning", words))
     name = read.name or ("" if isinstance(plan, Mapping | Plan) else str(plan))

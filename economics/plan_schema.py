@@ -16,13 +16,15 @@ from economics.plan_sections import (
     CheckpointSection,
     Count,
     DataSection,
+    Gpus,
     ModelSection,
     Money,
+    Params,
     Positive,
     RunSection,
     Section,
     StepRate,
-    Whole,
+    Tokens,
 )
 
 #: What a line of a budget pays for.
@@ -56,15 +58,15 @@ class SweepSection(Section):
         Correlation of the noise of runs that share a trunk (one size), 0 for independent runs.
     """
 
-    params: Annotated[list[Count], Field(min_length=1)]
+    params: Annotated[list[Params], Field(min_length=1)]
     params_kind: Literal["total", "non_embedding", "matmul", "body"] = "total"
-    tokens: Annotated[list[Count], Field(min_length=1)] | None = None
+    tokens: Annotated[list[Tokens], Field(min_length=1)] | None = None
     tokens_per_param: Annotated[list[Count], Field(min_length=1)] | None = None
     flops: Annotated[list[Count], Field(min_length=1)] | None = None
     fixed: list[Literal["tokens", "compute", "time"]] = Field(default_factory=list)
     hours_each: Positive | None = None
     tokens_per_s: list[Count] | None = None
-    target: Count | None = None
+    target: Params | None = None
     noise_nats: Positive = 0.01
     noise_correlation: Annotated[float, Field(ge=0, le=1)] = 0.0
 
@@ -131,7 +133,7 @@ class BudgetLine(Section):
     usd: Money
     covers: list[Cost] = Field(default_factory=list)
     hours: Positive | None = None
-    n_gpus: Whole | None = None
+    n_gpus: Gpus | None = None
 
 
 class BudgetSection(Section):

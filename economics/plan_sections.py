@@ -12,6 +12,10 @@ from scaling.units import parse_count
 
 #: A positive count: a number, or text such as "50M" and "500k".
 Count = Annotated[float, BeforeValidator(parse_count), Field(gt=0, allow_inf_nan=False)]
+#: Parameters of a model, tokens (of a run, a step, a sequence), GPUs: beyond these is a slip of the pen.
+Params = Annotated[float, BeforeValidator(parse_count), Field(ge=1, le=1e15, allow_inf_nan=False)]
+Tokens = Annotated[float, BeforeValidator(parse_count), Field(ge=1, le=1e18, allow_inf_nan=False)]
+Gpus = Annotated[int, Field(ge=1, le=10_000_000)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Whole = Annotated[int, Field(ge=1)]
@@ -39,9 +43,9 @@ class ModelSection(Section):
         vocab are given.
     """
 
-    params: Count | None = None
+    params: Params | None = None
     params_kind: Literal["total", "non_embedding", "matmul", "body"] = "total"
-    active_params: Count | None = None
+    active_params: Params | None = None
     layers: Whole | None = None
     d_model: Whole | None = None
     heads: Whole | None = None
@@ -74,8 +78,8 @@ class DataSection(Section):
         2 for uint16, 4 for uint32.
     """
 
-    tokens: Count | None = None
-    unique_tokens: Count | None = None
+    tokens: Tokens | None = None
+    unique_tokens: Tokens | None = None
     stored_gb: Positive | None = None
     stored_bytes_per_token: Whole | None = None
 
@@ -112,11 +116,11 @@ class RunSection(Section):
     """
 
     gpu: str | None = None
-    n_gpus: Whole | None = None
-    gpus_per_node: Whole | None = None
+    n_gpus: Gpus | None = None
+    gpus_per_node: Gpus | None = None
     dtype: str | None = None
-    seq_len: Count | None = None
-    batch_tokens: Count | None = None
+    seq_len: Tokens | None = None
+    batch_tokens: Tokens | None = None
     tokens_per_s: Count | None = None
     mfu: Annotated[float | None, BeforeValidator(parse_mfu)] = None
     flop_convention: Literal["6N", "palm", "causal", "matmul"] = "palm"
