@@ -166,7 +166,14 @@ def _fit(
         least *= 2
         if least > 1024:
             raise DataError(
-                f"{weight / 1e9:,.0f} GB of weights do not fit into 1,024 {part.name}", column="gpu"
+                f"{weight / 1e9:,.3g} GB of weights and {cache * needed / 1e9:,.3g} GB of cache, {needed} sequences of "
+                f"{cache / 1e9:,.3g} GB, do not fit into 1,024 {part.name}: "
+                + (
+                    "fewer or shorter sequences would."
+                    if weight < 512 * usable
+                    else "fewer weight_bits might."
+                ),
+                column="batch" if weight < 512 * usable else "gpu",
             )
     if asked["n_gpus"] is None:
         n_gpus = least
@@ -198,11 +205,13 @@ def _share(name: str, given: Any, default: Factor) -> Factor:
     if given is None or isinstance(given, Factor):
         return given or default
     ends = [parse_mfu(x, column=name) for x in (given if isinstance(given, tuple | list) else (given, given))]
-    if len(ends) != 2 or ends[0] is None or ends[1] is None or ends[0] > ends[1]:
+    if len(ends) != 2 or ends[0] is None or ends[1] is None or not 0.0 < ends[0] <= ends[1]:
         raise DataError(
             f"{name} must be a share such as 0.5, or a range (0.4, 0.6); got {given!r}", column=name
         )
-    return Factor(default.name, (ends[0] + ends[1]) / 2.0, ends[0], ends[1], "given", (0.0, 1.0))
+    # Costs go with one over a share: a tail that reached zero would make some of them infinite.
+    least = 0.5 * ends[0]
+    return Factor(default.name, (ends[0] + ends[1]) / 2.0, ends[0], ends[1], "given", (least, 1.0))
 
 
 def _bits(name: str, value: Any) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -167,3 +168,23 @@ def test_which_way_it_moves(params, prompt, output, batch, price):
     assert inference_cost(params, **asked, busy=0.9).usd_per_million_tokens.value < (
         inference_cost(params, **asked, busy=0.3).usd_per_million_tokens.value
     )
+
+
+def test_a_range_of_shares_never_draws_zero():
+    """busy=(.2, .9) as 5th and 95th percentile of a normal reached 0 in 0.5% of the draws: infinite dollars."""
+    served = inference_cost("7B", gpu="H100 SXM", price=2.0, busy=(0.2, 0.9))
+    lifetime = served.lifetime_usd("1T")
+    draws = served._draws["all"]
+    assert np.isfinite(draws).all() and draws.max() < 20 * np.median(draws)
+    assert lifetime.high / lifetime.low < 12
+    with pytest.raises(DataError, match="busy must"):
+        inference_cost("7B", gpu="H100 SXM", price=2.0, busy=(0.0, 0.9))
+
+
+def test_it_is_the_cache_that_does_not_fit():
+    with pytest.raises(
+        DataError, match=r"14 GB of weights and .* GB of cache, 32 sequences .*shorter sequences"
+    ):
+        inference_cost("7B", gpu="H100 SXM", price=2.0, prompt_tokens=5e9)
+    with pytest.raises(DataError, match="weight_bits"):
+        inference_cost(N="1e15", gpu="H100 SXM", price=2.0, arch=None)
