@@ -19,7 +19,7 @@ STAMP := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 .PHONY: help setup x1 test lint types unit wheel-test slow format manifest clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
 setup: $(STAMP)
 

@@ -15,6 +15,8 @@ from scaling.laws.base import Array
 from scaling.runs import RunTable
 from scaling.units import parse_count
 
+#: Below this the objective is least absolute deviations to six digits of a loss.
+_SMALLEST_DELTA = 1e-7
 #: Numbers outside these bounds overflow or vanish once squared and summed.
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
@@ -32,6 +34,11 @@ def check_delta(delta: float) -> None:
     """Raise `DataError` unless `delta` is a Huber threshold: positive and finite."""
     if not _number(delta) > 0:
         raise DataError(f"delta must be a positive number, got {delta!r}", column="delta")
+    if not _SMALLEST_DELTA <= delta <= 1:
+        raise DataError(
+            f"delta must lie between {_SMALLEST_DELTA:g} and 1 (log loss; 1e-3 in Hoffmann et al.), got {delta!r}",
+            column="delta",
+        )
 
 
 def check_whole(name: str, value: int, least: int = 0) -> None:

@@ -51,7 +51,8 @@ class Suggestion:
     def __str__(self) -> str:
         each = [f"N={format_count(n, 2)}, D={format_count(d, 2)}" for n, d in self.runs]
         added = " and ".join(
-            f"{'' if (k := each.count(run)) == 1 else f'{k} times '}{run}" for run in dict.fromkeys(each)
+            run + (f" ({each.count(run)} times)" if each.count(run) > 1 else "")
+            for run in dict.fromkeys(each)
         )
         if math.isinf(self.se_after):
             return f"Adding runs at {added} would not yet identify {self.target}, but come nearest to it."
@@ -134,7 +135,7 @@ def _predicted(
     if sigma is not None:
         curvature, score = planned(_noise(sigma, len(plan.params)), rho, plan.cluster, delta)
     elif plan.residuals is not None:
-        curvature, score = observed(plan.residuals * plan.scale, plan.cluster, delta)
+        curvature, score = observed(plan.residuals * plan.scale, plan.cluster, delta, plan.free.shape[1])
     else:
         raise DataError("a plan has no residuals: give sigma, the noise of a run's log loss", column="sigma")
     jacobian, weights, scale = plan.jacobian(), plan.weights, plan.scale

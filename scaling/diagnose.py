@@ -11,12 +11,12 @@ from scaling.design import suggest_runs
 from scaling.errors import ScalingError
 from scaling.findings import Finding
 from scaling.influence import Influence, influence, influence_findings
-from scaling.jacobian import condition_number
+from scaling.jacobian import condition_number, free_columns
 from scaling.laws.base import Array, Index
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, Attached, ChinchillaLaw
 from scaling.newton import Objective
 from scaling.resample import LEVEL, levels
-from scaling.residuals import drift, residual_findings
+from scaling.residuals import copy_findings, drift, noise_sd, outlier_findings, residual_findings
 from scaling.rollout import rollout_drift
 from scaling.runs import RunTable
 from scaling.settings import Settings
@@ -129,15 +129,18 @@ def diagnose(
         second=second,
         at_bound=at_bound,
     )
+    n_free = free_columns(held, tied).shape[1]
     model = (
+        *copy_findings(table),
+        *outlier_findings(table, residuals * problem.scale, n_free),
         *residual_findings(table, residuals * problem.scale, cluster),
-        *influence_findings(rows_out, law, draws),
+        *influence_findings(rows_out, table, law, draws),
     )
     remedy = ""
     if any(f.severity != "info" for f in identification):
         open_floor = any(f.code == "e_at_bound" for f in identification)
         target = "E" if open_floor else f"ln_tokens@{reference:.4g}"
-        noise = max(1.4826 * float(np.median(np.abs(residuals))), 1e-4)
+        noise = max(noise_sd(residuals, n_free), 1e-4)
         try:
             plan = (table.params, table.tokens)
             remedy = str(suggest_runs(plan, target, law=law, sigma=noise, fixed=held, tied=tied))

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Fewest runs for a fit and for intervals: five coefficients and something left to judge them by.
 MIN_RUNS, MIN_RUNS_FOR_INTERVALS = 6, 8
+#: Fewest independent units that are resampled: of three, most resamples lack one.
+MIN_UNITS_FOR_INTERVALS = 4
 
 
 def fit_chinchilla(
@@ -154,6 +156,13 @@ def fit_chinchilla(
     best, lowest, certificate = solve_global(problem)
     law = attached.law(best)
     resampling = plan(table, resample, groups)
+    if resampling.n_clusters < MIN_UNITS_FOR_INTERVALS and n_boot:
+        warn(
+            f"only {resampling.n_clusters} independent {resampling.key} clusters: {MIN_UNITS_FOR_INTERVALS} are needed "
+            "for intervals, so the law is fitted without",
+            BootstrapWarning,
+        )
+        n_boot = 0
     drawn = _draws(problem, best, resampling, table, held, tied, n_boot, seed, progress)
     at_bound = _at_bound(law, held)
     settings = Settings(

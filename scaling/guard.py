@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, get_args
 
 from scaling.diagnose import Diagnostics, extrapolation
@@ -47,11 +48,15 @@ def guard(
         why.append(
             f"its {100 * answer.level:g}% interval runs from {format_count(answer.low)} to {format_count(answer.high)}"
         )
-    if away > REFUSE_DECADES:
+    if not math.isfinite(away):
+        why.append("the law puts it at nothing or at infinity")
+    elif away > REFUSE_DECADES:
         why.append(f"it lies {away:.1f} decades of compute beyond the runs fitted")
     if why and unidentified == "raise":
         remedy = diagnostics.remedy
-        if away > WARN_DECADES:
+        if not math.isfinite(away):
+            remedy = "These losses show no effect of N or of D, or grow with one of them."
+        elif away > WARN_DECADES:
             near = flops / 10**WARN_DECADES
             remedy = (
                 f"It takes runs of about {near:.0e} FLOP or more to bring it within reach. {remedy}".strip()

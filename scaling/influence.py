@@ -20,6 +20,10 @@ _EXACT_ROWS = 400
 _TRIMMED = 0.02
 #: Moves of the answer by more than this many standard errors are reported.
 _NOTABLE = 1.0
+#: From this many runs on a single one should not move the answer by a standard error.
+_MANY_RUNS = 50
+#: Standard errors of ln D* outside these are rounding, or say nothing that one row could change.
+_ROUNDED, _HOPELESS = 1e-6, 3.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,9 @@ def influence(
 
 
 @quiet
-def influence_findings(found: Influence, law: ChinchillaLaw, draws: ChinchillaLaw) -> tuple[Finding, ...]:
+def influence_findings(
+    found: Influence, runs: RunTable, law: ChinchillaLaw, draws: ChinchillaLaw
+) -> tuple[Finding, ...]:
     """Report single rows and small groups of rows that move the answer by a standard error or more."""
     at = found.reference_params
     d = np.asarray(draws.log_tokens_at(at))
@@ -95,17 +101,22 @@ def influence_findings(found: Influence, law: ChinchillaLaw, draws: ChinchillaLa
     if d.size < 2:
         return ()
     error = float(np.diff(np.quantile(d, [0.16, 0.84]))[0]) / 2
+    if not _ROUNDED < error < _HOPELESS:
+        return ()
     out = []
-    heavy = np.abs(found.change) > _NOTABLE * error
+    # Few runs carry much weight each without being suspect.
+    notable = _NOTABLE * max(1.0, np.sqrt(_MANY_RUNS / len(runs)))
+    heavy = np.isfinite(found.change) & (np.abs(found.change) > notable * error)
     if heavy.any():
         rows, change = found.rows[heavy][:5], found.change[heavy][:5]
-        shown = ", ".join(f"row {r} ({100 * np.expm1(c):+.0f}%)" for r, c in zip(rows, change, strict=True))
+        names = [runs.named(int(p)) for p in found.positions[heavy][:5]]
+        shown = ", ".join(f"{name}: {100 * np.expm1(c):+.0f}%" for name, c in zip(names, change, strict=True))
         out.append(
             Finding(
                 "influential_row",
                 "warning",
                 f"Single rows move D*({format_count(at)}) by more than its standard error "
-                f"({100 * np.expm1(error):.0f}%): leaving out {shown}. Check those runs.",
+                f"({100 * np.expm1(error):.0f}%) when left out ({shown}). Check those runs.",
                 {"rows": [int(r) for r in rows], "change": [float(c) for c in change], "se": error},
             )
         )
@@ -125,8 +136,9 @@ def influence_findings(found: Influence, law: ChinchillaLaw, draws: ChinchillaLa
             Finding(
                 "outlier_sensitive",
                 "warning",
-                f"Without the {len(rows_out)} row(s) with {what} (rows {', '.join(map(str, rows_out[:8]))}"
-                f"{', ...' if len(rows_out) > 8 else ''}): alpha {law.alpha:.3f} -> {other.alpha:.3f}, beta "
+                f"Without the {len(rows_out)} run(s) with {what} ({runs.audit.row_word} "
+                f"{', '.join(map(str, rows_out[:8]))}{', ...' if len(rows_out) > 8 else ''}): "
+                f"alpha {law.alpha:.3f} -> {other.alpha:.3f}, beta "
                 f"{law.beta:.3f} -> {other.beta:.3f}, D*({format_count(at)}) {format_count(law.tokens_at(at))} -> "
                 f"{format_count(other.tokens_at(at))}. None was dropped; decide, and say so when you do.",
                 {"rows": list(rows_out), "law": other.to_dict(), "shift": shift},

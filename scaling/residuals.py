@@ -16,6 +16,12 @@ from scaling.runs import RunTable
 _SIGNIFICANT = 0.01
 #: Fewest independent units among which patterns are looked for, and among which cubics are.
 _FEWEST, _CUBIC = 12, 24
+#: Robust standard deviations from which a run is named; a Gaussian one never gets there.
+_GROSS = 8.0
+#: Scatter below this is rounding of the table: four digits of a loss.
+_ROUNDED = 1e-4
+#: Share of copied rows that digitising and rounding explain.
+_COPIES = 0.05
 #: Share of the residual variance a pattern must explain to be worth a word.
 _WORTHWHILE = 0.10
 
@@ -123,6 +129,60 @@ def _standard(values: Array) -> Array:
 
 def _mean_by(cluster: Index, values: Array) -> Array:
     return np.asarray(np.bincount(cluster, values) / np.bincount(cluster))
+
+
+def noise_sd(residuals: Array, n_free: int) -> float:
+    """Return a robust standard deviation of the residuals, in log loss.
+
+    A fit close to least absolute deviations passes through about as many runs as it has coefficients;
+    their residuals are zero whatever the noise, so that many of the smallest are left out.
+    """
+    size = np.sort(np.abs(residuals))
+    left = size[min(n_free, len(size) - 1) :]
+    return 1.4826 * float(np.median(left))
+
+
+def outlier_findings(runs: RunTable, residuals: Array, n_free: int) -> tuple[Finding, ...]:
+    """Report runs that lie many robust standard deviations from the law."""
+    noise = noise_sd(residuals, n_free)
+    size = np.abs(residuals)
+    gross = np.flatnonzero(size > _GROSS * max(noise, _ROUNDED))
+    if not gross.size:
+        return ()
+    gross = gross[np.argsort(-size[gross])]
+    shown = ", ".join(f"{runs.named(int(i))}: {100 * np.expm1(residuals[i]):+.3g}%" for i in gross[:5])
+    more = f" and {gross.size - 5} more" if gross.size > 5 else ""
+    return (
+        Finding(
+            "gross_outlier",
+            "warning",
+            f"{gross.size} run{'s' * (gross.size > 1)} far from the law, by more than {_GROSS:g} times the scatter of "
+            f"the others ({100 * noise:.2g}%): {shown}{more}. The fit resists a few; check those runs.",
+            {
+                "rows": [int(r) for r in runs.row[gross]],
+                "residuals": residuals[gross].tolist(),
+                "noise": noise,
+            },
+        ),
+    )
+
+
+def copy_findings(runs: RunTable) -> tuple[Finding, ...]:
+    """Report rows that repeat N, D and loss to the last digit: copies make intervals too narrow."""
+    triples = np.stack([runs.params, runs.tokens, runs.loss], axis=1)
+    copies = len(runs) - len(np.unique(triples, axis=0))
+    if copies <= _COPIES * len(runs):
+        return ()
+    return (
+        Finding(
+            "copied_rows",
+            "warning",
+            f"{copies} of {len(runs)} rows repeat another's parameters, tokens and loss to the last digit. Seeds "
+            "differ in their losses: if these are copies of one run, drop them (load_runs does), since intervals "
+            "count each.",
+            {"copies": copies, "rows": len(runs)},
+        ),
+    )
 
 
 def residual_findings(runs: RunTable, residuals: Array, cluster: Index) -> tuple[Finding, ...]:

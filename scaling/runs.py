@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scaling.audit import SHOWN_ROWS, Audit
-from scaling.cells import Floats, Objects, checked_covariate, checked_labels, checked_numbers
+from scaling.cells import (
+    Floats,
+    Objects,
+    checked_covariate,
+    checked_labels,
+    checked_loss_unit,
+    checked_numbers,
+    refuse_masked,
+)
 from scaling.errors import DataError
 from scaling.units import format_count
 
@@ -142,7 +150,9 @@ class RunTable:
         ------
         DataError
             An array is empty, not one-dimensional, of another length, or has values that are not
-            finite positive numbers; names the argument and the positions.
+            finite positive numbers (a masked value is a missing one); names the argument and the positions.
+        UnitError
+            The loss unit is not known, or a perplexity.
 
         Examples
         --------
@@ -161,7 +171,7 @@ class RunTable:
         }
         extra = {name: checked_covariate(name, given) for name, given in (covariates or {}).items()}
         n = len(columns["params"])
-        columns["row"] = np.arange(n) if row is None else np.array(row, dtype=np.int64)
+        columns["row"] = np.arange(n) if row is None else np.array(refuse_masked("row", row), dtype=np.int64)
         for name, array in (columns | extra).items():
             if array is not None and len(array) != n:
                 raise DataError(
@@ -175,7 +185,7 @@ class RunTable:
         return cls(
             **columns,
             covariates=extra,
-            loss_unit=loss_unit,
+            loss_unit=checked_loss_unit(loss_unit),
             loss_kind=loss_kind,
             params_kind=params_kind,
             frame=frame,
@@ -196,6 +206,11 @@ class RunTable:
         active = self.params if self.params_active is None else self.params_active
         return 6.0 * active * self.tokens
 
+    def named(self, position: int) -> str:
+        """Return how the table itself calls a run, e.g. ``line 4 (s3)``."""
+        label = "" if self.run_id is None else f" ({self.run_id[position]})"
+        return f"{self.audit.row_word} {self.row[position]}{label}"
+
     def select(self, mask: ArrayLike) -> RunTable:
         """Return the table of the chosen runs.
 
@@ -213,7 +228,7 @@ class RunTable:
         DataError
             The mask has another length, a position is out of range, or nothing is left.
         """
-        chosen = np.asarray(mask)
+        chosen = np.asarray(refuse_masked("mask", mask))
         if np.issubdtype(chosen.dtype, np.bool_):
             if chosen.shape != self.params.shape:
                 raise DataError(f"the mask has shape {chosen.shape} for {len(self)} runs", column="mask")

@@ -35,17 +35,20 @@ def planned(sd: Array, rho: float, cluster: Index, delta: float) -> tuple[Array,
     return inside, meat
 
 
-def observed(z: Array, cluster: Index, delta: float) -> tuple[Array, Callable[[Array], Array]]:
+def observed(z: Array, cluster: Index, delta: float, n_free: int) -> tuple[Array, Callable[[Array], Array]]:
     """Return curvature and score variance as the residuals show them."""
     # E[psi'] is the share of residuals within delta; a window of the inner 40% counts enough of them.
-    window = max(delta, float(np.quantile(np.abs(z), 0.4)))
-    inside = np.full(len(z), float(np.mean(np.abs(z) <= window)) * delta / window)
+    # The fit passes through about as many runs as it has coefficients: their zeros are no evidence.
+    size = np.sort(np.abs(z))[min(n_free, len(z) - 1) :]
+    window = max(delta, float(np.quantile(size, 0.4)))
+    inside = np.full(len(z), float(np.mean(size <= window)) * delta / window)
+    freedom = len(z) / max(len(z) - n_free, 1)
     psi = np.clip(z, -delta, delta)
 
     def meat(scored: Array) -> Array:
         together = _group_sums(scored * psi[:, None], cluster)
         groups = len(together)
-        return (together.T @ together) * groups / max(groups - 1, 1)
+        return (together.T @ together) * freedom * groups / max(groups - 1, 1)
 
     return inside, meat
 

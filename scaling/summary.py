@@ -45,7 +45,7 @@ def text(fit: ChinchillaFit) -> str:
     lines = [
         f"Chinchilla law L = E + A/N^alpha + B/D^beta{' (alpha = beta)' if s.tied else ''}, {fit.n_runs} runs"
         f"{f' of {runs.source}' if runs.source != 'arrays' else ''}",
-        f"  verdict    {fit.verdict}",
+        f"  verdict    {fit.verdict}{_but(fit)}",
     ]
     for name in ("E", "A", "B", "alpha", "beta"):
         held = "  (held)" if name in s.fixed else ""
@@ -68,6 +68,14 @@ def text(fit: ChinchillaFit) -> str:
     if d.remedy:
         lines.append(f"  > {d.remedy}")
     return "\n".join(lines)
+
+
+def _but(fit: ChinchillaFit) -> str:
+    """Say in the line of the verdict when the law is determined but the runs speak against it."""
+    doubts = [f for f in fit.diagnostics.model if f.severity == "warning"]
+    if not doubts or fit.verdict == "not identified":
+        return ""
+    return f", but {len(doubts)} finding{'s' * (len(doubts) > 1)} below speak{'s' * (len(doubts) == 1)} against the law"
 
 
 def correlations(fit: ChinchillaFit) -> dict[str, float]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from scaling.design import predicted_se
 from scaling.findings import Finding
+from scaling.intervals import interval
 from scaling.laws.base import quiet
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
 from scaling.runs import RunTable
@@ -24,6 +25,8 @@ _WIDE, _HOPELESS = 10.0, 100.0
 #: Fewer independent units than this make a bootstrap interval rough.
 _FEW_UNITS = 10
 _FAILED_SHARE = 0.02
+#: With this share of refits lost the rest are hardly more than permutations of one another.
+_USELESS_SHARE = 0.4
 _NEAR_BASIN = 0.05
 
 
@@ -64,12 +67,16 @@ def identification_findings(
                     {"n_basins": certificate.n_basins, "gap": gap, "tokens_at": [here, there]},
                 )
             )
-    out += _spread_findings(runs, draws, level) if n else _predicted_findings(runs, law, level, fixed, tied)
+    out += (
+        _spread_findings(runs, law, draws, level, n_units)
+        if n
+        else _predicted_findings(runs, law, level, fixed, tied)
+    )
     if n_failed > _FAILED_SHARE * (n + n_failed):
         out.append(
             Finding(
                 "failed_replicates",
-                "warning",
+                "warning" if n_failed < _USELESS_SHARE * (n + n_failed) else "error",
                 f"{n_failed} of {n + n_failed} bootstrap refits had no usable optimum and are not in the "
                 "intervals, which are too narrow for it.",
                 {"n_failed": n_failed, "n_boot": n + n_failed},
@@ -182,11 +189,13 @@ def _wide(middle: float, low: float, high: float, level: float) -> Finding:
     )
 
 
-def _spread_findings(runs: RunTable, draws: ChinchillaLaw, level: float) -> list[Finding]:
+def _spread_findings(
+    runs: RunTable, law: ChinchillaLaw, draws: ChinchillaLaw, level: float, n_units: int
+) -> list[Finding]:
     out = []
     middle = float(np.exp(np.log(runs.params).mean()))
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    low, high = (float(v) for v in np.quantile(draws.tokens_at(middle), tails, method="closest_observation"))
+    at_middle = np.asarray(draws.tokens_at(middle))
+    low, high = interval(at_middle, law.tokens_at(middle), level, n_units=n_units, log_scale=True)
     if not high <= _WIDE * low:
         out.append(_wide(middle, low, high, level))
     budgets = np.quantile(FLOPS_PER_PARAM_TOKEN * runs.params * runs.tokens, [0.1, 0.5, 0.9])

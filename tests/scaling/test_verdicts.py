@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from scaling import (
+    BootstrapWarning,
     ChinchillaFit,
     ChinchillaLaw,
     DataError,
@@ -20,6 +21,7 @@ from scaling import (
     fit_chinchilla,
 )
 from scaling.jacobian import condition_number
+from scaling.residuals import noise_sd
 from scaling.undetermined import needed_levels
 from tests.scaling.fit_worlds import BESIROGLU, T, crossed, table
 
@@ -274,3 +276,43 @@ def test_a_law_held_whole_needs_no_verdict() -> None:
     assert fit.law == ChinchillaLaw(**law)
     assert fit.ci("alpha").interval == (T.alpha, T.alpha)
     assert fit.verdict == "identified"
+
+
+def test_three_runs_with_many_checkpoints_get_no_interval() -> None:
+    """Most resamples of three runs lack one: what is left are permutations, and covered 0 of 40 worlds."""
+    params = np.repeat([1e8, 3e8, 1e9], 8)
+    tokens = np.tile(np.geomspace(1e9, 3e10, 8), 3)
+    luck = np.repeat(np.exp(np.random.default_rng(1).normal(size=3) * 0.005), 8)
+    loss = ChinchillaLaw(1.82, 482.0, 2085.0, 0.348, 0.366).loss(params, tokens) * luck
+    with pytest.warns(BootstrapWarning, match="only 3 independent groups clusters: 4 are needed"):
+        fit = fit_chinchilla(params=params, tokens=tokens, loss=loss, groups=np.repeat(list("abc"), 8))
+    assert fit.settings.n_boot == 0
+    assert np.isnan(fit.tokens_at(1e9).low)
+
+
+def test_a_gross_outlier_is_named() -> None:
+    n, d = (a.ravel() for a in np.meshgrid(np.geomspace(1e7, 3e9, 6), np.geomspace(1e9, 1e11, 4)))
+    loss = ChinchillaLaw(1.82, 482.0, 2085.0, 0.348, 0.366).loss(n, d)
+    loss = loss * np.exp(np.random.default_rng(1).normal(size=24) * 0.003)
+    clean = fit_chinchilla(params=n, tokens=d, loss=loss, n_boot=50)
+    assert clean.diagnostics.finding("gross_outlier") is None
+    loss[3] *= 7
+    fit = fit_chinchilla(params=n, tokens=d, loss=loss, n_boot=50)
+    finding = fit.diagnostics.finding("gross_outlier")
+    assert finding is not None and finding.evidence["rows"] == [3]
+    assert "but 1 finding below speaks against the law" in fit.summary() or fit.verdict != "identified"
+
+
+def test_copied_rows_are_doubted() -> None:
+    n, d = (a.ravel() for a in np.meshgrid(np.geomspace(1e7, 3e9, 6), np.geomspace(1e9, 1e11, 4)))
+    loss = ChinchillaLaw(1.82, 482.0, 2085.0, 0.348, 0.366).loss(n, d)
+    loss = loss * np.exp(np.random.default_rng(1).normal(size=24) * 0.003)
+    fit = fit_chinchilla(params=np.tile(n, 4), tokens=np.tile(d, 4), loss=np.tile(loss, 4), n_boot=50)
+    finding = fit.diagnostics.finding("copied_rows")
+    assert finding is not None and finding.evidence["copies"] == 72
+
+
+def test_noise_of_a_fit_that_passes_through_runs_is_not_zero() -> None:
+    """Eight runs, five coefficients: five residuals vanish whatever the noise."""
+    residuals = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.004, -0.005, 0.006])
+    assert noise_sd(residuals, 5) == pytest.approx(1.4826 * 0.005)
