@@ -1,6 +1,8 @@
-"""Published runs: their GPU-hours, their money, their energy. Nothing here was used to calibrate."""
+"""Published runs: their GPU-hours, their money, their energy. What was used to calibrate says so."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from experiments.benchmarks.known_runs import KNOWN, predict
 def test_coverage_of_published_gpu_hours():
     """80% intervals: the number that holds lies in the binomial 95% range; errors as the README says."""
     runs = known_runs()
-    assert len(runs) >= 30
+    assert len(runs) >= 25
     assert runs.coverage.honest, runs.coverage
     assert np.median(runs.error) < 0.30
     assert runs.check.interval_score < 1.6
@@ -33,6 +35,28 @@ def test_rows_left_out_carry_their_reason():
         "scope",
     }
     assert all(row["why"] for row in out)
+
+
+def test_usable_rows_are_sound():
+    """No tokens from memory; hours are GPUs x wall time where both are told; no run was calibrated on."""
+    calibrated = {row["model"].casefold() for row in read_table("calibration_runs.csv")}
+    rows = [row for row in read_table("known_runs.csv") if row["usable"] == "yes"]
+    for row in rows:
+        assert not re.search(r"\bD\b[^;]*from memory", row["note"]), row["model"]
+        assert row["model"].removeprefix("epoch:").casefold() not in calibrated
+        if row["n_gpus"] and row["wall_hours"]:
+            product = float(row["n_gpus"]) * float(row["wall_hours"])
+            assert product == pytest.approx(float(row["gpu_hours"]), rel=0.25), row["model"]
+    nemotron = next(row for row in rows if "Nemotron-4 340B" in row["model"])
+    flops = 6 * float(nemotron["n_params"]) * float(nemotron["d_tokens"])
+    assert flops == pytest.approx(float(nemotron["flop_reported"]), rel=0.05)
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda k: f"{k.what} {k.answer}")
+def test_known_figures_of_calibrated_runs_say_so(known):
+    calibrated = [row["model"] for row in read_table("calibration_runs.csv")]
+    if any(known.what.startswith(model) for model in calibrated):
+        assert "not independent" in known.what
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda k: f"{k.what} {k.answer}")
