@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from economics.errors import EconomicsError
 from economics.plan_units import CONVERSIONS, UNITS
@@ -21,12 +21,15 @@ from scaling.units import parse_count
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d[\d,_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:\s?[kKMBT](?![A-Za-z]))?(?:\s?%)?)"
-    r"|(?P<join>(?<=[A-Za-z])-(?=[A-Za-z]))|(?P<unit>[A-Za-z]+|\$)|(?P<op>[*×·/÷()+−-]))",
+    r"|(?P<join>(?<=[A-Za-z])-(?=[A-Za-z]))|(?P<op>[*×·/÷()+−@-]|[xX](?![A-Za-z]))"
+    r"|(?P<unit>[A-Za-z]+(?![A-Za-z0-9])|\$))",
     re.ASCII,
 )
 #: More than this is no formula that a person wrote.
 _LONGEST, _DEEPEST = 1000, 20
 _TIMES, _OVER, _PLUS, _MINUS = ("*", "×", "·"), ("/", "÷"), ("+",), ("-", "−")
+#: Operators that are words; anything else made of letters is a unit.
+_WORDS = {"x": "*", "X": "*", "@": "*", "at": "*", "of": "*", "per": "/"}
 #: A month has 720 or 730 hours: a conversion by hand may be off by as much.
 _SAME = 0.02
 
@@ -49,12 +52,15 @@ class Quantity:
         One of the units that `value` is in, in base units (s, $, bytes): 3600 for hours.
     conversions : tuple of float
         Bare numbers such as 1/3600 that may have been meant to convert units.
+    units : bool
+        A unit was written somewhere.
     """
 
     value: float
     dimensions: Mapping[str, int]
     scale: float = 1.0
     conversions: tuple[float, ...] = ()
+    units: bool = False
 
     @property
     def unit(self) -> str:
@@ -136,9 +142,8 @@ class _Reader:
             if match is None:
                 raise self.error(f"{text[at:].strip()[:12]!r} is not understood")
             kind, word = str(match.lastgroup), match.group().strip()
-            # A lone x between two factors multiplies; anything else made of letters is a unit.
-            if kind == "unit" and word in ("x", "X", "per"):
-                kind, word = "op", "/" if word == "per" else "*"
+            if word in _WORDS:
+                kind, word = "op", _WORDS[word]
             out.append((kind, word))
             at = match.end()
         return out
@@ -153,7 +158,7 @@ class _Reader:
             sign = 1 if self.peek()[1] in _PLUS else -1
             self.at += 1
             term = self.product()
-            terms.append(Quantity(sign * term.value, term.dimensions, term.scale, term.conversions))
+            terms.append(replace(term, value=sign * term.value))
         return terms[0] if len(terms) == 1 else self._added(terms)
 
     def _added(self, terms: Sequence[Quantity]) -> Quantity:
@@ -167,12 +172,12 @@ class _Reader:
         for other in shared:
             kept &= other
         total = math.fsum(t.measured(unit) for t in terms)
-        return Quantity(total, terms[0].dimensions, unit, tuple(kept.elements()))
+        return Quantity(total, terms[0].dimensions, unit, tuple(kept.elements()), any(t.units for t in terms))
 
     def product(self) -> Quantity:
         value, scale, powers = 1.0, 1.0, Counter[str]()
         conversions: list[float] = []
-        sign, waiting = 1, True
+        sign, waiting, units = 1, True, False
         while True:
             kind, text = self.peek()
             if kind == "op" and text in (*_TIMES, *_OVER) and not waiting:
@@ -189,6 +194,7 @@ class _Reader:
                 raise self.error("divides by zero")
             value = value / factor.value if sign < 0 else value * factor.value
             scale = scale / factor.scale if sign < 0 else scale * factor.scale
+            units |= factor.units
             conversions += [c**sign for c in factor.conversions]
             for dimension, power in factor.dimensions.items():
                 powers[dimension] += sign * power
@@ -197,7 +203,7 @@ class _Reader:
             raise self.error("ends too early, or an operand is missing")
         if not 0 < scale < math.inf:
             raise self.error("its units are beyond the range of numbers")
-        return Quantity(value, {d: n for d, n in powers.items() if n}, scale, tuple(conversions))
+        return Quantity(value, {d: n for d, n in powers.items() if n}, scale, tuple(conversions), units)
 
     def bracket(self) -> Quantity:
         self.at, self.depth = self.at + 1, self.depth + 1
@@ -219,6 +225,8 @@ class _Reader:
             if kind == "number":
                 if value is not None:
                     raise self.error(f"nothing between two numbers before {text!r}: write × or + there")
+                if units and powers != {"$": 1}:
+                    raise self.error(f"{text!r} follows a unit: write × or + before it")
                 value, percent = self.number(text), text.endswith("%")
             elif kind == "unit":
                 worth, dimensions = self.unit(text)
@@ -235,7 +243,7 @@ class _Reader:
             self.at += 1
         number = 1.0 if value is None else value
         bare = not units and not percent and number in CONVERSIONS
-        return Quantity(number, powers, scale, (number,) if bare else ())
+        return Quantity(number, powers, scale, (number,) if bare else (), units > 0 or percent)
 
     def _time_follows(self) -> bool:
         kind, text = self.peek(1)

@@ -22,20 +22,31 @@ def check_formulas(facts: Facts) -> Iterator[Finding]:
     """Check that a formula gives what it is meant to give, in units and in numbers."""
     for entry in facts.plan.formulas:
         dimensions, unit, name = _GIVES[entry.gives]
+        # "24 h × $2/h = $48" states its value itself.
+        formula, equals, after = entry.formula.partition("=")
         try:
-            result = evaluate(entry.formula)
+            result = evaluate(formula)
+            stated = _stated(evaluate(after), unit) if equals else None
         except FormulaError as error:
             yield Finding("formula_unread", "error", f"{entry.name}: {error}", {"formula": entry.formula})
             continue
+        evidence: dict[str, object] = {"formula": entry.formula, "unit": result.unit}
+        if not result.units:
+            words = f"{entry.name}: {entry.formula} has no units: nothing but its value is checked."
+            yield Finding("formula_without_units", "warning", words, evidence)
+            yield from _value(facts, entry, result, result.value, stated, evidence)
+            continue
         over = {d: n for d, n in result.dimensions.items() if n != dimensions.get(d, 0)}
         missing = set(dimensions) - set(result.dimensions)
-        evidence: dict[str, object] = {"formula": entry.formula, "unit": result.unit}
         if missing or not all(_only_counts(d, n, entry.gives) for d, n in over.items()):
             words = f"{entry.name}: {entry.formula} is in {result.unit}, not in {name}.{_why(result)}"
-            words += _right_form(facts, entry.steps) if entry.gives == "usd" else ""
+            if entry.gives == "usd" and (
+                entry.steps is not None or {"steps", "tokens"} & set(result.dimensions)
+            ):
+                words += _right_form(facts, entry.steps)
             yield Finding("formula_units", "error", words, {**evidence, "value": result.value})
             continue
-        yield from _value(facts, entry, result, result.measured(unit), evidence)
+        yield from _value(facts, entry, result, result.measured(unit), stated, evidence)
 
 
 def _only_counts(dimension: str, power: int, gives: str) -> bool:
@@ -47,25 +58,37 @@ def _only_counts(dimension: str, power: int, gives: str) -> bool:
 
 
 def _value(
-    facts: Facts, entry: FormulaSection, result: Quantity, value: float, evidence: dict[str, object]
+    facts: Facts,
+    entry: FormulaSection,
+    result: Quantity,
+    value: float,
+    written: float | None,
+    evidence: dict[str, object],
 ) -> Iterator[Finding]:
-    """Compare the value with the stated one; a price per GPU holds for one GPU of the run."""
+    """Compare the value with the stated ones; a price per GPU holds for one GPU of the run."""
     evidence["value"] = value
     n = (facts.n_gpus or 1) if entry.gives == "usd" and result.dimensions.get("GPUs", 0) < 0 else 1
-    if n > 1 and (entry.value is None or _same(value, entry.value)):
+    stated = [v for v in (entry.value, written) if v is not None]
+    if n > 1 and all(_same(value, v) for v in stated):
         words = (
             f"{entry.name}: {entry.formula} = {dollars(value)} is for one GPU; for the {n} of the run it is "
             f"{dollars(value * n)}."
         )
         yield Finding("formula_per_gpu", "warning", words, {**evidence, "n_gpus": n})
-    elif entry.value is not None and not _same(value, entry.value) and not _same(value * n, entry.value):
+        return
+    wrong = [v for v in stated if not (_same(value, v) or _same(value * n, v))]
+    if wrong:
         by_hand = (
             f" ({result.value:.4g} is what the numbers give without their units)"
-            if _same(result.value, entry.value)
+            if result.units and _same(result.value, wrong[0])
             else ""
         )
-        words = f"{entry.name}: {entry.formula} = {value:.4g}, not {entry.value:g}{by_hand}."
+        words = f"{entry.name}: {entry.formula.partition('=')[0].strip()} = {value:.4g}, not {wrong[0]:g}{by_hand}."
         yield Finding("formula_value", "error", words, evidence)
+
+
+def _stated(after: Quantity, unit: float) -> float:
+    return after.measured(unit) if after.units else after.value
 
 
 def _same(value: float, stated: float) -> bool:

@@ -52,6 +52,10 @@ def errors(formula, value=None, gives="usd", **run):
         ("200 GB × $0.02/GB/month × 3 months", 12.0),
         ("200 GB × $0.02/GB-month × 90 days", 11.83),
         ("0.7 kW × 24 h × $0.10/kWh", 1.68),
+        ("24 h at $1.10/h", 26.4),
+        ("24h*8gpu @ $1.10/gpu/h", 211.2),
+        ("$1.10/hr x8 x 24hrs", 211.2),
+        ("10% of $50 + USD 2", 7.0),
         ("110% × 24 h × $1/h", 26.4),
     ],
 )  # fmt: skip
@@ -94,7 +98,7 @@ def test_sane_hours(formula, hours):
         ("24 h × $1.10", "usd"),
         ("$5/run", "usd"),
         ("550 steps × $1", "usd"),
-        ("1", "usd"),
+        ("24 h / (12 h)", "usd"),
     ],
 )
 def test_units_that_do_not_fit(formula, gives):
@@ -105,6 +109,19 @@ def test_a_value_without_its_units_is_said():
     entry = {"name": "f", "formula": "30 min × $1.10/h", "value": 33}
     message = check_plan({"formulas": [entry]}).errors[0].message
     assert "= 0.55, not 33 (33 is what the numbers give without their units)" in message
+
+
+def test_a_formula_may_state_its_value():
+    assert errors("24 h × 8 × $1.10/h = $211") == []
+    assert errors("24 h × 8 × $1.10/h = $251") == ["formula_value"]
+    assert errors("90 min = 1.5 h", gives="hours") == []
+
+
+def test_numbers_without_units():
+    plan = {"formulas": [{"name": "f", "formula": "24 * 1.1", "value": 26.4}]}
+    assert [(f.code, f.severity) for f in check_plan(plan)] == [("formula_without_units", "warning")]
+    assert errors("24 * 1.1", 27.9) == ["formula_value"]
+    assert errors("5e9 / 5e5 / 3600", 2.78, "hours") == []
 
 
 def test_a_price_per_gpu_is_for_one():
@@ -121,6 +138,7 @@ def test_a_price_per_gpu_is_for_one():
         "1e999 h", "1e300 × 1e300 × $1", "1/1e-320 × $1", "(" * 5000 + "1" + ")" * 5000,
         "(" * 30 + "$1" + ")" * 30, "1 × " * 5000 + "$1", "24 h 30 min", "3 4 h", "1e5k h", "1,2,3 h", "$-3",
         "2 h + $3", "2 + 3 h", "1 h -", "- $3", "3 m", "$٣",
+        "8 × H100 × $2", "h 3 × $2", "24 h at", "$48 =", "= $48",
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused(formula):
