@@ -9,7 +9,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 from scaling.cli import failures
-from scaling.cli.output import as_options, never_stumble
+from scaling.cli.output import as_options, finish, never_stumble
 
 
 class Commands(TyperGroup):
@@ -36,6 +36,7 @@ class Commands(TyperGroup):
             return main(words, prog_name or self.name, complete_var, standalone_mode=False, **extra)
 
         code = failures.run(command, as_json="--json" in words, spelling=self.spelling)
+        finish()
         if standalone_mode:
             sys.exit(code)
         return code

@@ -83,10 +83,36 @@ def say_json(value: Any) -> None:
 
 
 def never_stumble() -> None:
-    """Write characters that the terminal's encoding lacks as escapes, rather than fail over them."""
+    """Make the standard streams ones that can be used, however the command was started.
+
+    Characters that the terminal's encoding lacks are written as escapes, rather than fail over them.
+    Streams that were closed (``scaling fit runs.csv 2>&-``) are opened on nothing: standard input is
+    empty, standard error swallows what it is told, and standard output refuses it, as an answer that
+    goes nowhere is a failure.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if number < 2 else os.O_WRONLY)  # takes the lowest number free
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(0, "r", closefd=False)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def finish() -> None:
+    """Write what the standard streams still hold; one that cannot be written does not fail again at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            _forget(stream)
 
 
 def note(text: str, style: str = "") -> None:
@@ -183,11 +209,14 @@ _ARGUMENTS = (
     "allow|budgets|bytes_per_token|columns|decimal|delta|exponent_sum|exponents|fixed|group_tol|groups|interval|"
     "level|loss_unit|n_boot|on_bad|resample|seed|sigma|status|unidentified|warmup_tokens|weights|where"
 )
-_MAPPING = re.compile(r"\b(columns|where|fixed)=\{([^{}]*)\}")
-_LIST = re.compile(rf"\b({_ARGUMENTS})=\[([^\[\]]*)\]")
-_VALUE = re.compile(
-    rf"\b({_ARGUMENTS})=('[^']*'|\"[^\"]*\"|None\b|\.\.\.|\(\w+(?:, \w+)*\)|[\w+-][\w.+-]*\w|\d|)"
+#: A mapping, a list, or a value. One pattern, so that what one of them writes is not read by the next.
+_ARGUMENT = re.compile(
+    r"\b(?P<map>columns|where|fixed)=\{(?P<pairs>[^{}]*)\}"
+    rf"|\b(?P<list>{_ARGUMENTS})=\[(?P<items>[^\[\]]*)\]"
+    rf"|\b(?P<one>{_ARGUMENTS})="
+    r"(?P<value>'[^']*'|\"[^\"]*\"|None\b|\.\.\.|\(\w+(?:, \w+)*\)|[\w+-][\w.+-]*\w|\d|)"
 )
+_QUOTES = "'\""
 
 
 def as_options(text: str) -> str:
@@ -200,34 +229,32 @@ def as_options(text: str) -> str:
     >>> as_options("status=None takes all; allow=['duplicates']; exponents=(alpha, beta)")
     '--status all takes all; --allow duplicates; --exponents alpha,beta'
     """
+    return _ARGUMENT.sub(_option, text)
 
-    def option(name: str, value: str) -> str:
-        flag = f"--{name.replace('_', '-')}"
-        return f"{flag} {value}" if value else flag
 
-    def mapping(match: re.Match[str]) -> str:
-        pairs = [tuple(part.strip() for part in p.split(":", 1)) for p in match[2].split(",") if ":" in p]
+def _option(match: re.Match[str]) -> str:
+    """Write one argument as an option, quoted for a shell."""
+    name = str(match["map"] or match["list"] or match["one"])
+    flag = f"--{name.replace('_', '-')}"
+    if name == match["map"]:
+        pairs = [
+            tuple(part.strip() for part in p.split(":", 1)) for p in match["pairs"].split(",") if ":" in p
+        ]
         words = [(key.strip("'\""), value.strip("'\"")) for key, value in pairs]
-        if match[1] == "where":
+        if name == "where":
             shown = [f"{key} == {value}" for (key, _), (_, value) in zip(words, pairs, strict=True)]
-            return option("where", _quoted(" and ".join(shown)))
-        return " ".join(option(match[1], f"{key}={value}") for key, value in words)
-
-    def listed(match: re.Match[str]) -> str:
-        values = [v.strip().strip("'\"") for v in match[2].split(",")]
-        return " ".join(option(match[1], v) for v in values)
-
-    def single(match: re.Match[str]) -> str:
-        value = match[2]
-        if value[:1] in ("'", '"'):
-            value = _quoted(value[1:-1])
-        elif value == "None":
-            value = "all"
-        elif value.startswith("("):
-            value = value[1:-1].replace(", ", ",")
-        return option(match[1], value)
-
-    return _VALUE.sub(single, _LIST.sub(listed, _MAPPING.sub(mapping, text)))
+            return f"{flag} {_quoted(' and '.join(shown))}"
+        return " ".join(f"{flag} {_quoted(f'{key}={value}')}" for key, value in words)
+    if name == match["list"]:
+        return " ".join(f"{flag} {_quoted(v.strip().strip(_QUOTES))}" for v in match["items"].split(","))
+    value = str(match["value"])
+    if value[:1] in ("'", '"'):
+        value = _quoted(value[1:-1])
+    elif value == "None":
+        value = "all"
+    elif value.startswith("("):
+        value = value[1:-1].replace(", ", ",")
+    return f"{flag} {value}" if value else flag
 
 
 def _quoted(text: str) -> str:

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import shlex
 import stat
 import subprocess
 import sys
@@ -608,6 +609,10 @@ def test_numbers_that_json_lacks():
             "--columns tokens_B=... or --columns log10_N=lnN",
         ),
         ("columns={'loss': 'a', 'params': 'b'}", "--columns loss=a --columns params=b"),
+        ("columns={'loss': 'Val Loss'}", "--columns 'loss=Val Loss'"),
+        ("columns={'sigma': 'sd (nats)'}", "--columns 'sigma=sd (nats)'"),
+        ("columns={'sigma': 'sd'}", "--columns sigma=sd"),
+        ("allow=['a b', 'c']", "--allow 'a b' --allow c"),
         ("(columns={'batch_tokens': 524288})", "(--columns batch_tokens=524288)"),
         ("status=... or status=None to take them", "--status ... or --status all to take them"),
         ("pass allow=['duplicates'].", "pass --allow duplicates."),
@@ -699,3 +704,27 @@ def test_a_reader_that_goes_away_changes_nothing():
         done = subprocess.run(command, env=env, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
         assert done.returncode == 0 and done.stderr == "", words
     os.close(write)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell that can close streams")
+@pytest.mark.parametrize(
+    ("shell", "code", "said"),
+    [
+        ("datasets >&-", 2, "cannot write to standard output"),
+        ("datasets --json >&-", 2, "cannot write to standard output"),
+        ("--help >&-", 2, "Bad file descriptor"),
+        ("datasets 2>&-", 0, ""),
+        ("fit nowhere.csv 2>&-", 2, ""),
+        ("fit - <&-", 2, "is empty"),
+        ("datasets >&- 2>&- <&-", 2, ""),
+    ],
+)
+def test_closed_streams_are_no_verdict(shell, code, said, tmp_path):
+    """Exit code 1 says that the runs do not determine the answer, and nothing else does."""
+    command = f"{shlex.quote(sys.executable)} -m scaling {shell}"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["sh", "-c", command], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr and "Traceback" not in done.stderr and "ignored" not in done.stderr
