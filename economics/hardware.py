@@ -90,8 +90,15 @@ class GPU:
             )
         for name in (*_NUMBERS, "matmul_ceiling_tflops"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (number and 0 < value < math.inf):
                 raise DataError(f"{self.name}: {name} must be a positive number, got {value!r}", column=name)
+        ceiling, fastest = self.matmul_ceiling_tflops, max(self.dense_tflops.values())
+        if ceiling is not None and ceiling > fastest:
+            raise DataError(
+                f"{self.name}: matmul_ceiling_tflops={ceiling:g} is above its fastest dense rate, {fastest:g}",
+                column="matmul_ceiling_tflops",
+            )
         if self.memory_gb > 2048:
             raise DataError(
                 f"{self.name}: {self.memory_gb:g} GB of memory; is that MiB? {self.memory_gb:g} MiB are "

@@ -122,6 +122,8 @@ class InferenceCost:
         served = self._draws["all"] / 1e6 * positive("tokens", tokens, "tokens served, such as 1e12 or '1T'")
         if training is None:
             return estimate_of(served, "lifetime", "$")
+        if not hasattr(training, "outcome"):
+            raise DataError(f"training must be what cost() returns, got {training!r}", column="training")
         trained = training.outcome.total_usd
         if trained.size not in (1, served.size) and served.size != 1:
             raise DataError("training and serving have different numbers of draws", column="training")

@@ -135,7 +135,7 @@ def serving_plan(asked: Mapping[str, Any]) -> ServingPlan:
         bandwidth_share=_share("bandwidth_share", asked["bandwidth_share"], BANDWIDTH_SHARE),
         busy=_share("busy", asked["busy"], BUSY), price=read_price(asked, part),
         bytes_per_token=None if size is None else positive("bytes_per_token", size, "bytes of text in a token"),
-        draws=whole("draws", asked["draws"], least=100), seed=whole("seed", asked["seed"], least=0),
+        draws=whole("draws", asked["draws"], least=100, most=1e7), seed=whole("seed", asked["seed"], least=0),
         findings=tuple(found),
     )  # fmt: skip
 

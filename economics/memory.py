@@ -84,13 +84,13 @@ class MemoryFit:
         }
 
 
-def memory_fit(arch: Arch, gpu: GPU | str | float, **settings: Any) -> MemoryFit:
+def memory_fit(arch: Arch | str, gpu: GPU | str | float, **settings: Any) -> MemoryFit:
     """Count what a training step needs on each GPU and compare it with what there is.
 
     Parameters
     ----------
-    arch : Arch
-        The shape.
+    arch : Arch or str
+        The shape, or the name of a published one.
     gpu : GPU, str or float
         The accelerator, its name, or its memory in GB.
     **settings
@@ -129,6 +129,12 @@ def memory_fit(arch: Arch, gpu: GPU | str | float, **settings: Any) -> MemoryFit
             f"{', '.join(Layout.__dataclass_fields__)}.",
             column=sorted(unknown)[0],
         )
+    if isinstance(arch, str):
+        from scaling.published_archs import arch as published
+
+        arch = published(arch)
+    if not isinstance(arch, Arch):
+        raise DataError(f"arch must be an Arch or the name of a published one, got {arch!r}", column="arch")
     layout = Layout(**settings)
     name, capacity = _capacity(gpu)
     fit = MemoryFit(arch, layout, name, capacity, memory_parts(arch, layout))
@@ -143,7 +149,7 @@ def _capacity(gpu: GPU | str | float) -> tuple[str, float]:
 
         gpu = find(gpu)
     if isinstance(gpu, int | float):
-        if not gpu > 0:
+        if isinstance(gpu, bool) or not 0 < gpu < float("inf"):
             raise DataError(f"memory of a GPU must be positive, got {gpu!r}", column="gpu")
         return f"{gpu:g} GB", float(gpu)
     return gpu.name, float(gpu.memory_gb)

@@ -9,6 +9,7 @@ from economics.errors import PriceError
 from economics.hardware import GPU
 from economics.price_book import PriceBook, check_quotes, context, today, user_book_path
 from economics.price_rows import PriceRow, Quote
+from economics.run_numbers import whole
 from scaling.errors import DataError
 
 
@@ -70,11 +71,25 @@ def add_price(
             "give one price: usd_per_gpu_hour, or usd_per_instance_hour with gpus_per_instance",
             column="price",
         )
+    for column, text in (
+        ("provider", provider),
+        ("market", market),
+        ("region", region),
+        ("commit", commit),
+        ("sku", sku),
+        ("currency", currency),
+        ("note", note),
+    ):
+        if not isinstance(text, str):
+            raise DataError(f"{column} must be text, got {text!r}", column=column)
+    gpus_per_instance = whole("gpus_per_instance", gpus_per_instance)
     price = usd_per_instance_hour
     if usd_per_gpu_hour is not None:
         price = usd_per_gpu_hour if gpus_per_instance == 1 else _number(usd_per_gpu_hour) * gpus_per_instance
     if currency.upper() != "USD" and usd_per_unit is not None:
-        if not 0 < usd_per_unit < 1e3:
+        if isinstance(usd_per_unit, bool) or not (
+            isinstance(usd_per_unit, int | float) and 0 < usd_per_unit < 1e3
+        ):
             raise DataError(f"usd_per_unit must be a rate, got {usd_per_unit!r}", column="usd_per_unit")
         converted = f"{price} {currency.upper()} at {usd_per_unit:g} USD"
         note = f"{note}; {converted}" if note else converted

@@ -19,7 +19,7 @@ def hours(name: str, value: Any, *, positive: bool = False) -> float:
                 text, factor = text.removesuffix(unit).strip(), in_hours
                 break
     try:
-        number = float(text) * factor
+        number = math.nan if isinstance(value, bool) else float(text) * factor
     except (TypeError, ValueError):
         number = math.nan
     if not 0.0 <= number < math.inf or (positive and number == 0):
@@ -30,11 +30,12 @@ def hours(name: str, value: Any, *, positive: bool = False) -> float:
     return number
 
 
-def whole(name: str, value: Any, least: int = 1) -> int:
-    """Read a whole number, at least `least`."""
+def whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
+    """Read a whole number from `least` to `most`."""
     number = parse_count(value)
-    if not (math.isfinite(number) and number == int(number) and number >= least):
-        raise DataError(f"{name} must be a whole number from {least} on, got {value!r}", column=name)
+    if not (math.isfinite(number) and number == int(number) and least <= number <= most):
+        end = "on" if most == math.inf else f"to {most:,.0f}"
+        raise DataError(f"{name} must be a whole number from {least} {end}, got {value!r}", column=name)
     return int(number)
 
 

@@ -160,7 +160,7 @@ def make_plan(asked: Mapping[str, Any]) -> RunPlan:
         flops=_flops(convention, arch, active, tokens, seq_len), price=price, preempted=preempted, faults=faults,
         interval=interval, checkpoint_hours=save, restart_hours=hours("restart_hours", spot["restart_hours"]),
         wait_hours=hours("wait_hours", wait), overheads=extra,
-        energy=read_energy(asked, part), draws=whole("draws", asked["draws"], least=100),
+        energy=read_energy(asked, part), draws=whole("draws", asked["draws"], least=100, most=1e7),
         seed=whole("seed", asked["seed"], least=0), spot=spot,
     )  # fmt: skip
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from economics.run_draws import Outcome, Variates, energy_kwh, evaluate, grid_draws, variates
 from economics.run_estimates import CostEstimate, estimate_of, quantiles
+from economics.run_numbers import share
 from economics.run_plan import RunPlan
-from scaling.errors import DataError
 from scaling.estimate import Estimate
 from scaling.findings import Finding
 
@@ -139,11 +139,9 @@ class RunCost:
         """Number of preemptions and faults that are counted apart."""
         return estimate_of(self.outcome.interruptions, "interruptions", "")
 
-    def usd_quantile(self, q: float) -> float:
+    def usd_quantile(self, q: float | str) -> float:
         """Return the dollars that a share `q` of the draws stays below."""
-        if not 0.0 <= q <= 1.0:
-            raise DataError(f"a quantile lies between 0 and 1, got {q!r}", column="quantile")
-        return quantiles(self.outcome.total_usd, (q,))[0]
+        return quantiles(self.outcome.total_usd, (share("quantile", q),))[0]
 
     # --- questions ---------------------------------------------------------------------------------
 

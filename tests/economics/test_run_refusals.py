@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from economics import cost, inference_cost, prices
+from economics import GPU, add_price, cost, gpu, inference_cost, memory_fit, prices
 from economics.price_book import shipped_book
 from scaling.errors import DataError
+from scaling.published_archs import arch
 
 DAY = "2026-10-10"
 RUN = {"N": "7B", "D": "140B", "n_gpus": 64, "as_of": DAY, "draws": 500}
@@ -121,6 +122,9 @@ def test_one_part_is_a_comparison_of_one():
         ({"spot": False, "market": "spot"}, "contradict"),
         ({"price": "cheap"}, "price is a positive number"),
         ({"dtype": 5}, "dtype"),
+        ({"draws": 10**12}, "draws"),
+        ({"checkpoint_every": True}, "checkpoint_every"),
+        ({"spot": {"restart_hours": True}}, "restart_hours"),
     ],
 )
 def test_things_of_another_kind_are_refused_by_name(wrong, match):
@@ -138,3 +142,33 @@ def test_numbers_as_people_write_them():
     six, same = (cost(**asked, market="spot", spot={"mean_up_hours": h}) for h in ("6", 6.0))
     assert six.usd == same.usd
     assert cost(**asked, book=shipped_book()).usd == cost(**asked).usd
+
+
+def test_other_doors_are_kept_as_well():
+    run = cost(**RUN, gpu="H100 SXM")
+    assert run.usd_quantile("90%") == run.usd_quantile(0.9)
+    with pytest.raises(DataError, match="quantile"):
+        run.usd_quantile("most")
+    with pytest.raises(DataError, match="training must be"):
+        inference_cost("7B", gpu="H100 SXM", price=2.0).lifetime_usd("1T", training=5)
+    by_name = memory_fit("llama-2-7b", "H100 SXM", micro_batch=1, seq_len=4096)
+    assert (
+        by_name.total_gb == memory_fit(arch("llama-2-7b"), "H100 SXM", micro_batch=1, seq_len=4096).total_gb
+    )
+    for shape, part in ((5, "H100 SXM"), ("llama-2-7b", float("inf")), ("llama-2-7b", True)):
+        with pytest.raises(DataError):
+            memory_fit(shape, part, micro_batch=1, seq_len=4096)
+    for fields in ({"memory_gb": True}, {"memory_gb": 80, "matmul_ceiling_tflops": 200}):
+        with pytest.raises(DataError):
+            GPU("mine", dense_tflops={"bf16": 100}, **fields)
+    own = GPU("H100-80GB-SXM", 80, {"bf16": 989.4})
+    assert add_price("acme", own, usd_per_gpu_hour=2.0).gpu == "H100-80GB-SXM"
+    assert add_price("acme", own, usd_per_gpu_hour=2.0, gpus_per_instance="8").usd_per_instance_hour == 16.0
+    for wrong in ({"provider": 5}, {"currency": 5}, {"currency": "EUR", "usd_per_unit": "x"}):
+        with pytest.raises(DataError):
+            add_price(**{"provider": "acme", "gpu": own, "usd_per_gpu_hour": 2.0, **wrong})
+
+
+def test_the_driver_of_a_gh200_names_the_memory_of_its_cpu():
+    """nvidia-smi: "NVIDIA GH200 120GB" with 97,871 MiB; 120 GB is the LPDDR5X beside it."""
+    assert gpu("NVIDIA GH200 120GB").name == "GH200-96GB"
