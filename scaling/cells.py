@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scaling.errors import DataError
-from scaling.units import parse_count
+from scaling.errors import DataError, UnitError
+from scaling.units import parse_count, parse_loss_unit
 
 Floats = NDArray[np.float64]
 Objects = NDArray[np.object_]
@@ -63,8 +63,34 @@ def checked_labels(name: str, given: Any) -> Objects:
     if isinstance(given, str) or not hasattr(given, "__len__"):
         raise DataError(f"{name} must be a sequence with one label per run", column=name)
     labels = np.empty(len(given), dtype=object)
-    labels[:] = list(given)
+    labels[:] = [None if label is np.ma.masked else label for label in given]
     return labels
+
+
+def checked_loss_unit(text: str) -> str:
+    """Return the canonical name of the unit of an array of losses; a perplexity is no loss yet."""
+    unit = parse_loss_unit(text)
+    if unit == "perplexity":
+        raise UnitError(
+            "a perplexity is no loss: pass loss=numpy.log(perplexity), which is in nats/token, or read the table "
+            "with load_runs(..., loss_unit='perplexity'), which converts it",
+            column="loss_unit",
+        )
+    return unit
+
+
+def refuse_masked(name: str, given: Any) -> Any:
+    """Return an argument in which no value may be missing, unless it has masked values."""
+    if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
+        positions = np.flatnonzero(np.ma.getmaskarray(given)).tolist()
+        shown = ", ".join(map(str, positions[:SHOWN]))
+        raise DataError(
+            f"{name} is masked at position {shown}{', ...' if len(positions) > SHOWN else ''}: give a value for "
+            "every one",
+            column=name,
+            rows=positions,
+        )
+    return given
 
 
 def checked_covariate(name: str, given: ArrayLike) -> Floats:

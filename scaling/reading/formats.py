@@ -221,6 +221,8 @@ def _from_columns(source: Mapping[Any, Any]) -> Raw:
             raise DataError(
                 f"column {name!r} must be a sequence of values, not {type(values).__name__}", column=str(name)
             )
+        if isinstance(values, np.ma.MaskedArray):  # .tolist() writes a masked value as None
+            values = values.tolist()
         array = values if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" else None
         columns[str(name)] = _objects(list(values)) if array is None else array
     lengths = {name: len(values) for name, values in columns.items()}

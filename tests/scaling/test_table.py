@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from scaling.audit import Audit
-from scaling.errors import DataError
+from scaling.errors import DataError, UnitError
 from scaling.findings import Finding
-from scaling.table import RunTable
+from scaling.table import RunTable, load_runs
 
 
 def table(n: int = 4, **more) -> RunTable:
@@ -81,6 +81,40 @@ def test_refusals_name_argument_and_positions(change, column, words, rows):
         RunTable.from_arrays(**given_)
     assert caught.value.column == column
     assert caught.value.rows == rows
+
+
+@pytest.mark.parametrize(
+    ("said", "unit"),
+    [("bits", "bits/token"), ("Nats", "nats/token"), ("bpb", "bits/byte"), ("unstated", "unstated")],
+)
+def test_the_loss_unit_gets_its_one_name(said, unit):
+    assert table(2, loss_unit=said).loss_unit == unit
+
+
+def test_arrays_of_perplexities_or_of_an_unknown_unit_are_refused():
+    for said in ("perplexity", "ppl"):
+        with pytest.raises(UnitError, match=r"loss=numpy\.log\(perplexity\).*load_runs"):
+            table(2, loss_unit=said)
+    with pytest.raises(UnitError, match="not known"):
+        table(2, loss_unit="bits per character")
+
+
+def test_masked_values_are_missing_ones():
+    masked = np.ma.array([1e7, 1e8], mask=[False, True])
+    with pytest.raises(DataError, match="params must be finite and positive: position 1: missing"):
+        RunTable.from_arrays(params=masked, tokens=[2e8, 2e9], loss=[4.0, 3.0])
+    with pytest.raises(DataError, match="row is masked at position 1"):
+        table(2, row=np.ma.array([2, 3], mask=[0, 1]))
+    with pytest.raises(DataError, match="mask is masked at position 0"):
+        table(2).select(np.ma.array([True, True], mask=[1, 0]))
+    runs = table(2, seed=np.ma.array([1, 2], mask=[0, 1]), covariates={"lr": masked})
+    assert runs.seed.tolist() == [1, None]
+    assert np.isnan(runs.covariates["lr"][1])
+    columns = {"params": masked, "tokens": [2e8, 2e9], "loss": [4.0, 3.0]}
+    with pytest.raises(DataError, match="row 1: params is empty"):
+        load_runs(columns)
+    nothing_masked = {**columns, "params": np.ma.array([1e7, 1e8])}
+    assert load_runs(nothing_masked).params.tolist() == [1e7, 1e8]
 
 
 def test_no_runs_is_an_error():
