@@ -22,13 +22,15 @@ from typing import Literal
 import numpy as np
 
 from economics.gpu_names import read_table
-from economics.hardware import GPU, gpu as find_gpu
+from economics.hardware import GPU, gpu as find_gpu, read_dtype
 from economics.logit_t import LogitT
-from economics.mfu_estimate import MfuEstimate, doublings_beyond, doubts
+from economics.mfu_estimate import MfuEstimate, check_setup, doublings_beyond, doubts
 from economics.mfu_mixed import Posterior, Spread, fit
+from economics.mfu_own import own_doubts, pooled_noise, read_speeds
 from economics.mfu_rows import GROUPS, Rows, attention_guess, calibration, make_row
 from economics.utilisation import default_dtype, measured_mfu
 from scaling.errors import DataError
+from scaling.findings import Finding
 from scaling.units import parse_count
 
 Kind = Literal["steady", "run"]
@@ -64,6 +66,8 @@ class MfuModel:
         Its degrees of freedom: organisations less one.
     own : tuple of float
         Spread of each measurement of the user's, which are the last rows.
+    findings : tuple of Finding
+        Doubts about the user's measurements; every prediction from them carries these.
     """
 
     rows: Rows
@@ -72,6 +76,7 @@ class MfuModel:
     gap: tuple[float, float]
     gap_df: int
     own: tuple[float, ...] = field(default=())
+    findings: tuple[Finding, ...] = field(default=())
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -140,15 +145,19 @@ class MfuModel:
         """
         if kind not in ("steady", "run"):
             raise DataError(f"kind must be 'steady' or 'run', got {kind!r}", column="kind")
+        check_setup(act_ckpt, code_base)
         part = find_gpu(gpu)
-        kind_of_product = dtype or default_dtype(part)
+        kind_of_product = default_dtype(part) if dtype is None else read_dtype(dtype)
         peak = part.peak(kind_of_product)
         base = YOURS if self.own and code_base is None else code_base
         row = self._row(part, params, n_gpus, seq_len, act_ckpt, kind_of_product, base)
         return MfuEstimate(
             distribution=self.law(row, kind),
             level=level, kind=kind, gpu=part.name, n_gpus=int(row.n_gpus[0]), dtype=kind_of_product, peak=peak,
-            findings=doubts(row, self.rows, part.name, kind_of_product, act_ckpt, code_base),
+            findings=(
+                *doubts(row, self.rows, part.name, kind_of_product, act_ckpt, code_base),
+                *(self.findings if base == YOURS else ()),
+            ),
         )  # fmt: skip
 
     def law(self, row: Rows, kind: Kind = "steady") -> LogitT:
@@ -209,7 +218,14 @@ class MfuModel:
         Raises
         ------
         MfuError
-            The speed amounts to more than the peak; the message has the likely causes.
+            The speed amounts to more than the peak, or to next to nothing; the message has the likely causes.
+        DataError
+            A speed that is not positive.
+
+        Warns
+        -----
+        MfuWarning
+            The speed is far below what such set-ups reach; it is a finding of every prediction as well.
 
         Examples
         --------
@@ -218,13 +234,10 @@ class MfuModel:
         MFU 50.8%, 80% [50.5%, 51.0%] (steady, 64 x H100-80GB-SXM bf16)
         """
         part = find_gpu(gpu)
-        kind_of_product = dtype or default_dtype(part)
+        kind_of_product = default_dtype(part) if dtype is None else read_dtype(dtype)
         row = self._row(part, params, n_gpus, seq_len, act_ckpt, kind_of_product, YOURS)
         size, length, number = (float(x[0]) for x in (row.params, row.seq_len, row.n_gpus))
-        if isinstance(measured_tokens_per_s, int | float | str):
-            speeds = np.array([parse_count(measured_tokens_per_s)])
-        else:
-            speeds = np.array([parse_count(s) for s in measured_tokens_per_s])
+        speeds = read_speeds(measured_tokens_per_s)
         per_token = flops_per_token or 6.0 * size + attention_guess(size, length)
         mfu = measured_mfu(float(np.median(speeds)), per_token, part, int(number), dtype=kind_of_product)
         row = replace(row, mfu=np.array([mfu]))
@@ -232,7 +245,12 @@ class MfuModel:
         if speeds.size > 1:
             share = min(mfu / float(row.ceiling[0]), 0.99)
             noise = max(float(np.std(np.log(speeds), ddof=1)) / (speeds.size**0.5 * (1 - share)), 0.01)
-        return replace(self, rows=self.rows.join(row), own=(*self.own, noise))
+        expected = self.law(self._row(part, params, n_gpus, seq_len, act_ckpt, kind_of_product, None))
+        found = own_doubts(mfu, expected, int(number))
+        rows = self.rows.join(row)
+        return replace(
+            self, rows=rows, own=pooled_noise(rows, (*self.own, noise)), findings=(*self.findings, *found)
+        )
 
     def _row(
         self, part: GPU, params: object, n_gpus: object, seq_len: object, act_ckpt: bool | None, dtype: str,

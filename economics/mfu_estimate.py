@@ -178,6 +178,14 @@ def doubts(
     return tuple(found)
 
 
+def check_setup(act_ckpt: object, code_base: object) -> None:
+    """Raise for activation checkpointing that is neither on nor off, or a code base that is no name."""
+    if act_ckpt is not None and not isinstance(act_ckpt, bool):
+        raise DataError(f"act_ckpt must be True, False or None, got {act_ckpt!r}", column="act_ckpt")
+    if code_base is not None and not isinstance(code_base, str):
+        raise DataError(f"code_base must be a name, got {code_base!r}", column="code_base")
+
+
 def _positive(name: str, value: float) -> float:
     if not value > 0:
         raise DataError(f"{name} must be positive, got {value!r}", column=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
@@ -11,8 +12,8 @@ import numpy as np
 from economics.hardware import GPU
 from economics.logit_t import LogitT, t_quantile
 from economics.mfu import MfuModel, mfu_model
-from economics.mfu_estimate import MfuEstimate
-from economics.utilisation import check_mfu, parse_mfu
+from economics.mfu_estimate import MfuEstimate, check_setup
+from economics.utilisation import MfuError, MfuWarning, above_ceiling, check_mfu, parse_mfu
 from scaling.errors import DataError
 from scaling.findings import Finding
 
@@ -35,7 +36,8 @@ class RunMfu:
     text : str
         Where it comes from.
     findings : tuple of Finding
-        What the model has to say.
+        What the model has to say; ``mfu_above_ceiling`` of a figure or range, ``mfu_no_figure`` of a mark
+        for none (nan, -1), for which the model stands in.
     """
 
     value: float | LogitT
@@ -79,13 +81,14 @@ def run_mfu(
     MfuError
         A figure above 1, or 40 where 40% was meant.
     DataError
-        Something else that is no utilisation.
+        Something else that is no utilisation, or activation checkpointing that is neither on nor off.
     """
+    check_setup(act_ckpt, code_base)
     if kind not in (None, "steady", "run"):
         raise DataError(f"mfu_kind must be 'steady' or 'run', got {kind!r}", column="mfu_kind")
     model = given if isinstance(given, MfuModel) else None
     if isinstance(given, tuple | list):
-        return _from_range(given, kind)
+        return _from_range(given, kind, part, dtype, n_gpus)
     if isinstance(given, MfuEstimate):
         if given.gpu != part.name or given.dtype != dtype:
             raise DataError(
@@ -95,17 +98,22 @@ def run_mfu(
             )
         whole = (kind or given.kind) == "run"
         return RunMfu(given.distribution, whole, "palm", f"estimate given ({given.kind})", given.findings)
-    figure = None if model is not None else parse_mfu(given)
+    figure = None if model is not None else _figure(given, part, dtype, n_gpus)
     if figure is not None:
-        check_mfu(figure, part, dtype, n_gpus=n_gpus)
-        return RunMfu(figure, kind == "run", "6N", "given" + (" for the whole run" if kind == "run" else ""))
+        found = _doubts(figure, part, dtype)
+        for finding in found:  # seen by the caller of `cost` who never looks at findings, too
+            warnings.warn(MfuWarning(finding.message, value=figure), stacklevel=4)
+        text = "given" + (" for the whole run" if kind == "run" else "")
+        return RunMfu(figure, kind == "run", "6N", text, found)
     setup = (params, part, n_gpus, seq_len, dtype, act_ckpt, code_base, kind or "run")
     predicted = _shipped(*setup) if model is None else _predict(model, *setup)
     what = "model with your measured steps" if model is not None else "model of measured throughputs"
     over = "whole runs" if (kind or "run") == "run" else "while it runs"
-    return RunMfu(
-        predicted.distribution, (kind or "run") == "run", "palm", f"{what}, {over}", predicted.findings
-    )
+    found = predicted.findings
+    if given is not None and model is None:
+        words = f"mfu={given!r} is a mark for no figure: the model of measured throughputs is used instead."
+        found = (*found, Finding("mfu_no_figure", "warning", words, {"given": str(given)}))
+    return RunMfu(predicted.distribution, (kind or "run") == "run", "palm", f"{what}, {over}", found)
 
 
 def _predict(
@@ -125,8 +133,23 @@ def _shipped(
     return _predict(mfu_model(), params, part, n_gpus, seq_len, dtype, act_ckpt, code_base, kind)
 
 
-def _from_range(given: Any, kind: str | None) -> RunMfu:
-    ends = [value for value in map(parse_mfu, given) if value is not None]
+def _figure(given: Any, part: GPU, dtype: str, n_gpus: int) -> float | None:
+    """Read a figure; for an impossible one the causes are those of this part and number of GPUs."""
+    try:
+        return parse_mfu(given)
+    except MfuError as error:
+        if error.value > 1.0 and len(error.causes) > 1:  # not only a percent sign that was left out
+            check_mfu(error.value, part, dtype, n_gpus=n_gpus)
+        raise
+
+
+def _doubts(figure: float, part: GPU, dtype: str) -> tuple[Finding, ...]:
+    words = above_ceiling(figure, part, dtype)
+    return () if words is None else (Finding("mfu_above_ceiling", "warning", words, {"mfu": figure}),)
+
+
+def _from_range(given: Any, kind: str | None, part: GPU, dtype: str, n_gpus: int) -> RunMfu:
+    ends = [value for value in (_figure(x, part, dtype, n_gpus) for x in given) if value is not None]
     if len(given) != 2 or len(ends) != 2 or not ends[0] < ends[1] < 1.0:
         raise DataError(
             f"a range of mfu is its 10th and 90th percentile, such as (0.35, 0.45); got {given!r}",
@@ -134,4 +157,5 @@ def _from_range(given: Any, kind: str | None) -> RunMfu:
         )
     low, high = (float(np.log(x / (1.0 - x))) for x in ends)
     scale = (high - low) / (2.0 * t_quantile(0.9, _GIVEN_DF))
-    return RunMfu(LogitT((low + high) / 2.0, scale, _GIVEN_DF, 1.0), kind == "run", "6N", "range given")
+    value = LogitT((low + high) / 2.0, scale, _GIVEN_DF, 1.0)
+    return RunMfu(value, kind == "run", "6N", "range given", _doubts(ends[1], part, dtype))

@@ -15,11 +15,12 @@ from typing import Literal
 
 from economics.errors import EconomicsError, EconomicsWarning
 from economics.hardware import GPU, gpu as find_gpu
+from economics.mfu_causes import impossible, likely_causes as likely_causes
 from scaling.errors import DataError
 from scaling.units import parse_count
 
-#: A utilisation that most working set-ups come near; used to guess what went wrong with an impossible one.
-_TYPICAL = 0.4
+#: From here on a bare number is a percentage without its sign, and no wrong count of GPUs.
+_PERCENT_FROM = 5.0
 #: HFU / MFU: recomputation repeats all of the forward pass, or nothing.
 _RECOMPUTE = {"none": 1.0, "full": 4.0 / 3.0}
 _WRITTEN = re.compile(
@@ -87,18 +88,35 @@ def parse_mfu(value: object, *, column: str = "mfu") -> float | None:
             raise DataError(f"{column} must be a number such as 0.41 or '41%', got {value!r}", column=column)
         number, percent = float(match["number"]), match["percent"] is not None
     else:
-        number = float(value)  # type: ignore[arg-type]
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"{column} must be a number such as 0.41 or '41%', got {value!r}", column=column
+            ) from error
     if math.isnan(number) or number in _SENTINELS:
         return None
     if not percent and 1.0 < number <= 100.0:
+        percent_meant = "percent read as a fraction"
+        # 40 can only be a percentage; 1.08 and 3.4 are what a wrong count of GPUs gives.
+        causes = (percent_meant,) if number >= _PERCENT_FROM else (*impossible(number), percent_meant)
+        doubt = "" if number >= _PERCENT_FROM else f", which cannot be: {'; or '.join(causes[:-1])}? Else"
         raise MfuError(
-            f"{column}={number:g} is read as a fraction, {100 * number:g}%: for {number:g}% write "
+            f"{column}={number:g} is read as a fraction, {100 * number:g}%{doubt or ':'} for {number:g}% write "
             f"{number / 100:g} or '{number:g}%'.",
             value=number,
-            causes=("percent read as a fraction",),
+            causes=causes,
             column=column,
         )
     fraction = number / 100.0 if percent else number
+    if 1.0 < fraction <= 100.0:
+        causes = impossible(fraction)
+        raise MfuError(
+            f"{column}={value!r} is above all a GPU can do: {'; or '.join(causes)}?",
+            value=fraction,
+            causes=causes,
+            column=column,
+        )
     if not 0.0 < fraction <= 1.0:
         raise MfuError(
             f"{column} must lie above 0 and at most at 1, got {value!r}", value=fraction, column=column
@@ -192,51 +210,27 @@ def check_mfu(value: float, part: GPU, dtype: str, *, n_gpus: int = 1) -> None:
             value=value,
             causes=causes,
         )
-    limit = part.ceiling(dtype)
-    if limit is not None and value > limit / part.peak(dtype):
-        warnings.warn(
-            MfuWarning(
-                f"{value:.1%} is above {limit / part.peak(dtype):.1%}, the best matrix product measured on "
-                f"{part.name} ({limit / 1e12:g} of {part.peak(dtype) / 1e12:g} TFLOP/s): check the FLOPs per "
-                f"token, the clock and n_gpus.",
-                value=value,
-            ),
-            stacklevel=3,
-        )
+    doubt = above_ceiling(value, part, dtype)
+    if doubt:
+        warnings.warn(MfuWarning(doubt, value=value), stacklevel=3)
 
 
-def likely_causes(value: float, part: GPU, dtype: str, n_gpus: int = 1) -> tuple[str, ...]:
-    """Return what makes a utilisation above 1, the likeliest first.
+def above_ceiling(value: float, part: GPU, dtype: str) -> str | None:
+    """Say that a utilisation is above the best matrix product measured on the part; None if it is not.
 
     Examples
     --------
-    >>> likely_causes(3.38, find_gpu("A100 SXM 80GB"), "bf16")[0]
-    'did you forget n_gpus=8 (that is 42%)'
+    >>> above_ceiling(0.9, find_gpu("A100 SXM 80GB"), "bf16")[:64]
+    '90.0% is above 86.9%, the best matrix product measured on A100-8'
     """
-    causes: list[tuple[float, str]] = []
-    factor = min((2**k for k in range(1, 15)), key=lambda f: abs(math.log(value / f / _TYPICAL)))
-    # Eight to a node is so common that it wins over its neighbours wherever it makes sense at all.
-    if 0.2 <= value / 8 <= 0.65:
-        factor = 8
-    causes.append((0.0, f"did you forget n_gpus={n_gpus * factor} (that is {value / factor:.0%})"))
-    if value > 10:
-        causes.append((-1.0, f"was {value:g}% meant (that is mfu={value / 100:g})"))
-    for other in ("H100-80GB-SXM", "A100-80GB-SXM", "B200-180GB-SXM"):
-        peak = find_gpu(other).peak("bf16")
-        if peak > 1.2 * part.peak(dtype) and value * part.peak(dtype) / peak <= 0.65:
-            causes.append((1.0, f"was it a faster part ({other}: {value * part.peak(dtype) / peak:.0%})"))
-            break
-    if "fp8" in part.dtypes and dtype != "fp8" and value / 2 <= 0.65:
-        causes.append(
-            (2.0, f"were the products fp8 (dtype='fp8': {value * part.peak(dtype) / part.peak('fp8'):.0%})")
-        )
-    causes.append(
-        (3.0, "is the peak a halved one (dense figures are not halved again; only sparse ones are)")
+    limit = part.ceiling(dtype)
+    if limit is None or value <= limit / part.peak(dtype):
+        return None
+    return (
+        f"{value:.1%} is above {limit / part.peak(dtype):.1%}, the best matrix product measured on {part.name} "
+        f"({limit / 1e12:g} of {part.peak(dtype) / 1e12:g} TFLOP/s): check the FLOPs per token, the clock and "
+        f"n_gpus."
     )
-    causes.append(
-        (4.0, "do the FLOPs per token count all experts, or was the step timed without synchronising")
-    )
-    return tuple(text for _, text in sorted(causes, key=lambda c: c[0]))
 
 
 def hfu(mfu: float, recompute: Literal["none", "full"] = "full") -> float:
@@ -255,5 +249,11 @@ def hfu(mfu: float, recompute: Literal["none", "full"] = "full") -> float:
 
 
 def default_dtype(part: GPU) -> str:
-    """Return the dtype a run on the part is taken to use: bf16 where it exists, else fp16."""
-    return "bf16" if "bf16" in part.dtypes else "fp16"
+    """Return the dtype a run on the part is taken to use: bf16 where it exists, else fp16, tf32, fp32 or fp8.
+
+    Examples
+    --------
+    >>> default_dtype(find_gpu("V100 SXM2 32GB")), default_dtype(GPU("mine", 24, {"fp32": 12.0}))
+    ('fp16', 'fp32')
+    """
+    return part.dtypes[0]
