@@ -26,8 +26,12 @@ def check_active(facts: Facts) -> Iterator[Finding]:
     if model is None or model.active_params is None:
         return
     active, total = model.active_params, facts.params
-    # A count without embeddings says nothing of a total.
-    if total is not None and active > 1.01 * total and (arch is not None or model.params_kind == "total"):
+    # A claim is compared as it is written, a shape as people round it; one without embeddings is no total.
+    claimed = model.params if model.params_kind == "total" else None
+    above = claimed is not None and active > claimed
+    if arch is not None:
+        above = active > (1 + _ROUNDED) * arch.params_total and (claimed is None or above)
+    if total is not None and above:
         words = (
             f"active_params = {format_count(active, 4)} of {format_count(total, 4)} parameters: a token cannot use "
             f"more than there are."

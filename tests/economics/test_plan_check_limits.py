@@ -23,6 +23,21 @@ def test_a_token_cannot_use_more_than_there_is():
     assert not codes({"model": {"params": "13B", "active_params": "7B"}})
 
 
+def test_a_rounded_count_is_not_above_its_shape():
+    tiny = {"layers": 8, "d_model": 512, "heads": 8, "kv_heads": 2, "d_ff": 1408, "vocab": 50257}  # 48.3M
+    assert not codes({"model": {**tiny, "params": "50M", "active_params": "50M"}})
+    assert not codes({"model": {**tiny, "active_params": "50M"}})
+    assert codes({"model": {**tiny, "active_params": "60M"}}) == {"active_above_params"}
+    assert codes({"model": {**tiny, "params": "48M", "active_params": "60M"}}) == {"active_above_params"}
+
+
+@pytest.mark.parametrize("hours", [0.1, 0.13])
+def test_short_hours_are_rounded(hours):
+    plan = {"data": {"tokens": "4.2B"}, "run": {"tokens_per_s": "9.1M", "hours": hours}}  # 0.128 h
+    assert not codes(plan)
+    assert codes({**plan, "run": {"tokens_per_s": "9.1M", "hours": 0.08}}) == {"time_disagrees"}
+
+
 @pytest.mark.parametrize(
     ("active", "found"),
     [
