@@ -49,6 +49,7 @@ _CHECKS = (
     _Check("size of a step", ("run.batch_tokens", "run.seq_len|data.tokens"), plan_limits.check_batch),
     _Check("checkpoints", ("checkpoint.seconds|checkpoint.minutes|checkpoint.hours|checkpoint.steps",),
            plan_limits.check_checkpoints),
+    _Check("FLOPs in the hours", ("run.flops", "run.hours", "run.gpu", "run.n_gpus"), plan_limits.check_work),
     _Check("date", ("date",), plan_limits.check_date),
     _Check("share of embeddings", ("model.layers",), plan_size.check_embeddings),
     _Check("rule for tokens", ("tokens_rule",), plan_size.check_rule),

@@ -1,4 +1,4 @@
-"""Checks of a plan's limits: active parameters, positions, sequences of a step, checkpoints, its date."""
+"""Checks of a plan's limits: active parameters, positions, sequences of a step, checkpoints, work, date."""
 
 from __future__ import annotations
 
@@ -138,6 +138,19 @@ def _hours(facts: Facts) -> float | None:
     if stated is not None or tokens is None or speed is None:
         return stated
     return tokens / speed / 3600
+
+
+def check_work(facts: Facts) -> Iterator[Finding]:
+    """Check that the stated FLOPs can be done in the hours, whatever the model."""
+    flops, hours, peak, part = facts.get("run.flops"), facts.get("run.hours"), facts.peak, facts.part
+    if flops is None or hours is None or peak is None or part is None or flops <= peak * hours * 3600:
+        return
+    words = (
+        f"run.flops = {flops:.3g} in {hours:g} h are {flops / hours / 3600 / 1e12:,.4g} TFLOP/s, "
+        f"{flops / (peak * hours * 3600):.3g} times the dense {facts.dtype} peak of {facts.n_gpus} x {part.name} "
+        f"({peak / 1e12:,.4g}): impossible."
+    )
+    yield Finding("flops_impossible", "error", words, {"flops": flops, "most": peak * hours * 3600})
 
 
 def check_date(facts: Facts) -> Iterator[Finding]:

@@ -117,7 +117,16 @@ def check_on_demand(facts: Facts) -> Iterator[Finding]:
     """Check what the same hours cost on demand, if the cheaper market has no machine."""
     budget, fallback = facts.plan.budget, facts.get("run.on_demand_usd_per_gpu_hour")
     price, market = facts.get("run.usd_per_gpu_hour"), facts.get("run.market")
-    if fallback is None or market in (None, "on-demand"):
+    if fallback is None or market is None:
+        return
+    if market == "on-demand":
+        if price is not None and not math.isclose(price, fallback, rel_tol=0.02):
+            words = (
+                f"the run is on demand at {dollars(price)}, and on demand costs {dollars(fallback)}: one price is "
+                f"mislabelled."
+            )
+            evidence = {"price": price, "on_demand": fallback}
+            yield Finding("on_demand_twice", "error", words, evidence)
         return
     if price is not None and market == "spot" and price >= fallback:
         words = f"spot at {dollars(price)} is not cheaper than on-demand at {dollars(fallback)}: one is mislabelled."

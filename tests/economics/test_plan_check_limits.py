@@ -97,6 +97,24 @@ def test_a_range_goes_up():
         check_plan({"checkpoint": {"minutes": 30, "restart_minutes": [12, 4]}})
 
 
+def test_work_in_the_hours():
+    run = {
+        "gpu": "H100 SXM",
+        "n_gpus": 8,
+        "hours": 24,
+        "flops": 3e20,
+    }  # at most 8 x 989.4e12 x 86,400 = 6.8e20
+    assert not codes({"run": run})
+    assert codes({"run": {**run, "flops": 1e21}}) == {"flops_impossible"}
+
+
+def test_one_price_on_demand():
+    run = {"market": "on-demand", "usd_per_gpu_hour": 1.10, "on_demand_usd_per_gpu_hour": 1.79}
+    assert codes({"run": run}) == {"on_demand_twice"}
+    assert not codes({"run": {**run, "usd_per_gpu_hour": 1.79}})
+    assert not codes({"run": {**run, "market": "spot"}})
+
+
 def test_dates():
     assert codes({"date": date(2999, 1, 1)}) == {"date_ahead"}
     assert codes({"date": date(1999, 1, 1)}) == {"date_too_early"}
