@@ -10,6 +10,7 @@ interruptions of a segment is geometric with mean exp(r·s) - 1). All times are 
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ AVAILABILITY = 0.65
 #: Hardware and host faults per GPU-hour that stop a run: 419 in 54 days of 16,384 H100 (Llama 3, Grattafiori
 #: et al. 2024, arXiv 2407.21783, section 3.3.4).
 FAULTS_PER_GPU_HOUR = 419 / (54 * 24 * 16384)
+#: Interruptions per hour that are an error of the input: one a second.
+MOST_PER_HOUR = 3600.0
 
 
 def interruption_rate(
@@ -50,6 +53,11 @@ def interruption_rate(
     growth : float
         Preemptions grow as nodes^growth: 1 if machines go independently, 0 if all go at once.
 
+    Raises
+    ------
+    DataError
+        An argument out of its range, or more than `MOST_PER_HOUR`.
+
     Examples
     --------
     >>> round(1 / interruption_rate(), 2), round(1 / interruption_rate(8, 8), 2)
@@ -58,12 +66,26 @@ def interruption_rate(
     3.1
     """
     for name, value in (("nodes", nodes), ("gpus_per_node", gpus_per_node)):
-        if not value >= 1:
+        if at_least(name, value) < 1:
             raise DataError(f"{name} must be at least 1, got {value!r}", column=name)
+    if at_least("growth", growth) > 1.0:
+        raise DataError(
+            f"growth must lie between 0 (all machines go at once) and 1 (each by itself), got {growth!r}",
+            column="growth",
+        )
     preempted = 0.0
     if mean_up_hours is not None:
-        preempted = _at_least("mean_up_hours", mean_up_hours, positive=True) ** -1 * float(nodes) ** growth
-    return preempted + nodes * gpus_per_node * _at_least("faults_per_gpu_hour", faults_per_gpu_hour)
+        preempted = float(nodes) ** growth / at_least("mean_up_hours", mean_up_hours, positive=True)
+    rate = preempted + nodes * gpus_per_node * at_least("faults_per_gpu_hour", faults_per_gpu_hour)
+    if rate > MOST_PER_HOUR:
+        raise DataError(
+            f"{rate:.3g} interruptions per hour (mean_up_hours={mean_up_hours!r}, "
+            f"faults_per_gpu_hour={faults_per_gpu_hour!r}): no run gets anywhere with more than one a second.",
+            column="faults_per_gpu_hour"
+            if mean_up_hours is None or rate > 2 * preempted
+            else "mean_up_hours",
+        )
+    return rate
 
 
 def segments(work: Any, interval: Any) -> tuple[Array, Array]:
@@ -159,15 +181,16 @@ def optimal_interval(rate: float, checkpoint: float, work: float | None = None) 
     >>> round(optimal_interval(1 / 3.24, 1 / 60), 4), round(young_interval(1 / 3.24, 1 / 60), 4)
     (0.3176, 0.3286)
     """
-    r, save = _at_least("rate", rate), _at_least("checkpoint", checkpoint)
+    r, save = at_least("rate", rate), at_least("checkpoint", checkpoint)
     best = math.inf if r == 0 else (1.0 + _lambert_near_branch_point(r * save)) / r
     if work is None or best == 0:
         return best
-    hours = _at_least("work", work, positive=True)
+    hours = at_least("work", work, positive=True)
     if best >= hours:
         return hours
     few = math.floor(hours / best)
-    costs = {n: n * math.expm1(r * (hours / n + save)) for n in (few, few + 1)}
+    with np.errstate(over="ignore"):  # saves too long to ever succeed: any interval is as bad
+        costs = {n: n * float(np.expm1(r * (hours / n + save))) for n in (few, few + 1)}
     return hours / min(costs, key=costs.__getitem__)
 
 
@@ -199,10 +222,12 @@ def _lambert_near_branch_point(x: float) -> float:
     return max(w, -1.0)
 
 
-def _at_least(name: str, value: float, *, positive: bool = False) -> float:
-    if not (math.isfinite(value) and value >= 0) or (positive and value == 0):
+def at_least(name: str, value: Any, *, positive: bool = False) -> float:
+    """Return a finite number that is not negative (or not zero either); text and truth values are none."""
+    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    if not (math.isfinite(number) and number >= 0) or (positive and number == 0):
         raise DataError(f"{name} must be {'above' if positive else 'at least'} 0, got {value!r}", column=name)
-    return float(value)
+    return number
 
 
 def _array(name: str, value: Any, *, positive: bool = False) -> Array:

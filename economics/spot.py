@@ -19,18 +19,19 @@ from economics.interruptions import (
     FAULTS_PER_GPU_HOUR,
     MEAN_UP_HOURS,
     Array,
+    at_least,
     expected_hours,
     expected_interruptions,
     interruption_rate,
     optimal_interval,
     segments,
 )
+from economics.spot_findings import spot_findings
 from scaling.errors import DataError
 from scaling.findings import Finding
 
 #: Spread of ln(mean time up) between zones: 0.7 to 10.5 h taken as a 90% range.
 ZONE_SD = math.log(10.5 / 0.7) / (2 * 1.645)
-_NOTICEABLE = 0.02  # a smaller share of lost time is no cause for a warning
 
 
 @dataclass(frozen=True)
@@ -161,8 +162,16 @@ def spot_run(
     >>> print(bare.findings[0].message)  # doctest: +ELLIPSIS
     spot without checkpoints is expected to cost $6,326 against $43 on demand: ...
     """
-    if not (math.isfinite(work_hours) and work_hours > 0):
-        raise DataError(f"work_hours must be above 0, got {work_hours!r}", column="work_hours")
+    at_least("work_hours", work_hours, positive=True)
+    at_least("checkpoint_hours", checkpoint_hours)
+    at_least("restart_hours", restart_hours)
+    for name, given in (
+        ("wait_hours", wait_hours),
+        ("usd_per_hour", usd_per_hour),
+        ("on_demand_usd_per_hour", on_demand_usd_per_hour),
+    ):
+        if given is not None:
+            at_least(name, given)
     rate = interruption_rate(
         nodes,
         gpus_per_node,
@@ -172,9 +181,11 @@ def spot_run(
     )
     if wait_hours is None:
         wait_hours = 0.0 if mean_up_hours is None else mean_up_hours * (1 - AVAILABILITY) / AVAILABILITY
-    best = optimal_interval(rate, checkpoint_hours, work_hours)
-    interval = (best or None) if checkpoint_every == "optimal" else checkpoint_every
-    if interval is not None and not (isinstance(interval, int | float) and interval > 0):
+    best = _best_interval(rate, checkpoint_hours, work_hours)
+    interval = best if checkpoint_every == "optimal" else checkpoint_every
+    if interval is not None and (
+        isinstance(interval, bool) or not (isinstance(interval, int | float) and 0 < interval < math.inf)
+    ):
         raise DataError(
             f"checkpoint_every must be hours, 'optimal' or None, got {interval!r}", column="checkpoint_every"
         )
@@ -189,7 +200,7 @@ def spot_run(
     faults = interruption_rate(
         nodes, gpus_per_node, mean_up_hours=None, faults_per_gpu_hour=faults_per_gpu_hour
     )
-    demand_interval = optimal_interval(faults, checkpoint_hours, work_hours)
+    demand_interval = _best_interval(faults, checkpoint_hours, work_hours)
     demand_hours = float(
         expected_hours(
             work_hours, faults, interval=demand_interval, checkpoint=checkpoint_hours, restart=restart_hours
@@ -213,88 +224,18 @@ def spot_run(
         on_demand_usd=None if on_demand_usd_per_hour is None else on_demand_usd_per_hour * demand_hours,
     )
     with_saves = float(
-        expected_hours(
-            work_hours, rate, interval=best or None, checkpoint=checkpoint_hours, restart=restart_hours
-        )
+        expected_hours(work_hours, rate, interval=best, checkpoint=checkpoint_hours, restart=restart_hours)
     )
     object.__setattr__(
-        run, "findings", _findings(run, best, with_saves, usd_per_hour, on_demand_usd_per_hour)
+        run, "findings", spot_findings(run, best, with_saves, usd_per_hour, on_demand_usd_per_hour)
     )
     return run
 
 
-def _findings(
-    run: SpotRun, best: float, best_hours: float, price: float | None, on_demand: float | None
-) -> tuple[Finding, ...]:
-    """Return what to know before choosing spot; `best` and `best_hours` are those with checkpoints."""
-    found = []
-    every = math.inf if run.rate == 0 else 1 / run.rate
-    remedy = f"save every {best:.2g} h"
-    if run.usd is not None and run.on_demand_usd is not None and run.usd > run.on_demand_usd:
-        what = (
-            "spot without checkpoints"
-            if run.interval is None
-            else f"spot with a save every {run.interval:.2g} h"
-        )
-        pays = _breakeven(run, price or 0.0, on_demand or 0.0)
-        advice = f"It pays up to {pays:.2g} h; " if run.interval is None else ""
-        with_saves = (price or 0.0) * best_hours
-        advice += (
-            f"{remedy} and it costs ${with_saves:,.2f}." if with_saves < run.usd else "Take it on demand."
-        )
-        found.append(
-            Finding(
-                "spot_dearer",
-                "error",
-                f"{what} is expected to cost {_dollars(run.usd)} against {_dollars(run.on_demand_usd)} on demand: "
-                f"{run.work_hours:.3g} h are {run.work_hours / every:.2g} times the {every:.2g} h between "
-                f"interruptions. {advice}",
-                {
-                    "usd": run.usd,
-                    "on_demand_usd": run.on_demand_usd,
-                    "breakeven_hours": pays,
-                    "interval": best,
-                },
-            )
-        )
-    elif run.interval is None and run.rework_hours > _NOTICEABLE * run.work_hours:
-        found.append(
-            Finding(
-                "no_checkpoints",
-                "warning",
-                f"without checkpoints {run.rework_hours:.3g} h of {run.work_hours:.3g} h are expected to be done "
-                f"twice: {remedy}.",
-                {"rework_hours": run.rework_hours, "interval": best},
-            )
-        )
-    if run.interval is not None and run.billed_hours > 1.05 * best_hours and run.interval < run.work_hours:
-        found.append(
-            Finding(
-                "interval_far_from_optimum",
-                "warning",
-                f"a save every {run.interval:.3g} h costs {run.billed_hours / best_hours - 1:.0%} more billed time "
-                f"than the best interval, {best:.2g} h.",
-                {"interval": run.interval, "best": best},
-            )
-        )
-    return tuple(found)
-
-
-def _breakeven(run: SpotRun, price: float, on_demand: float) -> float:
-    """Longest work, hours, that spot machines without checkpoints do for less than on demand; 0 if none."""
-    if price >= on_demand or run.rate == 0:
-        return 0.0
-    low, high = 0.0, 50.0 / run.rate
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        spot = price * float(expected_hours(middle, run.rate, restart=run.restart_each))
-        low, high = (middle, high) if spot <= on_demand * middle else (low, middle)
-    return low
+def _best_interval(rate: float, checkpoint: float, work: float) -> float:
+    """Return the best interval; a save that costs nothing is best done all the time: once a minute is as good."""
+    return optimal_interval(rate, checkpoint, work) or min(1 / 60, work)
 
 
 def _times(each: float, count: float) -> float:
     return each * count if each else 0.0  # an infinite number of free things costs nothing
-
-
-def _dollars(usd: float) -> str:
-    return f"${usd:,.0f}" if math.isfinite(usd) else "more money than there is"
