@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ Objects = NDArray[np.object_]
 
 #: Bad cells spelled out in one message before they are only counted.
 SHOWN = 10
+
+#: Column names listed in one message; exports of trackers have thousands.
+SHOWN_NAMES = 30
 
 #: Quantities that are no counts: a magnitude suffix after them is a mistake.
 LOSS_LIKE = frozenset({"loss", "sigma", "loss_se_eval"})
@@ -56,6 +59,13 @@ def spell_out(bad: Sequence[tuple[int, str]], word: str) -> str:
     """Write bad rows as one phrase: the first few with their reasons, the rest as a number."""
     shown = "; ".join(f"{word} {row}: {reason}" for row, reason in bad[:SHOWN])
     return shown + (f"; and {len(bad) - SHOWN} more" if len(bad) > SHOWN else "")
+
+
+def names_text(names: Iterable[Any]) -> str:
+    """Write column names as one phrase: the first ones, and how many there are where that is not all."""
+    listed = [str(name) for name in names]
+    more = f", ... ({len(listed)} in all)" if len(listed) > SHOWN_NAMES else ""
+    return ", ".join(listed[:SHOWN_NAMES]) + more
 
 
 def checked_labels(name: str, given: Any) -> Objects:

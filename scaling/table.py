@@ -20,7 +20,7 @@ def load_runs(
     where: Where | None = None,
     loss_unit: str | None = None,
     bytes_per_token: float | None = None,
-    warmup_tokens: float | None = None,
+    warmup_tokens: float | str | None = None,
     on_bad: Literal["raise", "drop"] = "raise",
     status: str | Collection[str] | None = "ok",
     decimal: str | None = None,
@@ -46,8 +46,8 @@ def load_runs(
         ``"bits/byte"``, ``"perplexity"`` or ``"unstated"``.
     bytes_per_token : float, optional
         Bytes of the validation text divided by its tokens; converts losses per byte to nats/token.
-    warmup_tokens : float, optional
-        Tokens of learning-rate warm-up; rows with fewer than twice as many are flagged.
+    warmup_tokens : float or str, optional
+        Tokens of learning-rate warm-up (``"2B"`` for 2e9); rows with fewer than twice as many are flagged.
     on_bad : {"raise", "drop"}
         What to do with rows that have an empty, unreadable, infinite, zero or negative cell where a
         number is needed, and with rows that sum up others ("Total", "Mean").

@@ -64,7 +64,7 @@ def check_training(draft: Draft, result: Understanding) -> None:
         early = _WARMUPS * np.nan_to_num(warmup) > D
         if early.any():
             message = (
-                f"{draft.rows_text(early)} have fewer tokens than {_WARMUPS:g}x their warm-up: losses inside the "
+                f"{draft.rows_text(early, 'have')} fewer tokens than {_WARMUPS:g}x their warm-up: losses inside the "
                 "warm-up are no points of a law; leave them out with where="
             )
             draft.note("inside_warmup", "warning", message, rows=draft.row_numbers(early))
@@ -76,7 +76,7 @@ def check_training(draft: Draft, result: Understanding) -> None:
             draft.note(
                 "repeated_data",
                 "warning",
-                f"{draft.rows_text(many)} repeat their data more than {_EPOCHS:g} times (up to "
+                f"{draft.rows_text(many, 'repeat')} their data more than {_EPOCHS:g} times (up to "
                 f"{epochs[many].max():.3g} epochs): D counts tokens seen, not unique ones, and is worth less there",
                 rows=draft.row_numbers(many),
                 epochs=float(epochs[many].max()),
@@ -109,10 +109,11 @@ def _check_experts(draft: Draft, result: Understanding) -> None:
         draft.note("active_only", "warning", message)
     elif active is not None and np.any(active < 0.99 * N):
         sparse = active < 0.99 * N
+        words = "is a mixture" if int(sparse.sum()) == 1 else "are mixtures"
         draft.note(
             "mixture_of_experts",
             "warning",
-            f"{draft.rows_text(sparse)} are mixtures of experts (for instance {format_count(float(N[sparse][0]))} "
+            f"{draft.rows_text(sparse)} {words} of experts (for instance {format_count(float(N[sparse][0]))} "
             f"total, {format_count(float(active[sparse][0]))} active): N of the law is the total, FLOPs are 6 x "
             "active x D; a dense law does not hold for them",
             rows=draft.row_numbers(sparse),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scaling.cells import names_text
 from scaling.errors import DataError
 from scaling.findings import Finding
 
@@ -75,7 +76,7 @@ def read_csv_text(text: str, source: str) -> CsvTable:
         header = [header[0].lstrip("# "), *header[1:]] if header[0].strip() != "#" else header[1:]
     names, width = _names(header, source, header_line), len(header)
     if not body:
-        raise DataError(f"{source} has a header and no rows: {', '.join(names)}", source=source)
+        raise DataError(f"{source} has a header and no rows: {names_text(names)}", source=source)
     bad: dict[int, str] = {}
     cells = np.full((len(body), width), None, dtype=object)
     for i, (_, row) in enumerate(body):

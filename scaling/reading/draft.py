@@ -122,12 +122,14 @@ class Draft:
         """Return the row numbers of kept rows, by position among them or as a mask."""
         return [int(r) for r in self.raw.row[self.kept[np.asarray(positions)]]]
 
-    def rows_text(self, positions: Any) -> str:
-        """Write rows as "line 3", "rows 0, 4, 8 and 3 more"."""
+    def rows_text(self, positions: Any, verb: str = "") -> str:
+        """Write rows as "line 3", "rows 0, 4, 8 and 3 more"; with a verb as "line 3 has", "rows 0, 4 have"."""
         numbers = self.row_numbers(positions)
         word = self.raw.row_word + ("s" if len(numbers) != 1 else "")
         more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
-        return f"{word} {', '.join(map(str, numbers[:SHOWN]))}{more}"
+        if verb and len(numbers) == 1:
+            verb = {"have": "has", "are": "is"}.get(verb, f"{verb}s")
+        return f"{word} {', '.join(map(str, numbers[:SHOWN]))}{more}{' ' * bool(verb)}{verb}"
 
     # -- leaving rows out ------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scaling.cells import names_text
 from scaling.errors import DataError
 from scaling.findings import Finding
 from scaling.reading.csvtext import decode, read_csv_text
@@ -172,8 +173,7 @@ def _from_json_lines(text: str, source: str) -> Raw:
     except (ValueError, RecursionError):
         whole = None
     if isinstance(whole, dict) and any(isinstance(value, list) for value in whole.values()):
-        raw = _from_columns(whole)
-        return Raw(raw.columns, raw.row, raw.row_word, source)
+        return _from_columns(whole, source)
     records, lines = [], []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
@@ -214,12 +214,14 @@ def _flatten(record: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _from_columns(source: Mapping[Any, Any]) -> Raw:
+def _from_columns(source: Mapping[Any, Any], title: str = "dict of columns") -> Raw:
     columns: dict[str, NDArray[Any]] = {}
     for name, values in source.items():
         if isinstance(values, str) or not hasattr(values, "__len__"):
             raise DataError(
-                f"column {name!r} must be a sequence of values, not {type(values).__name__}", column=str(name)
+                f"{title}: column {name!r} must be a sequence of values, not {type(values).__name__}",
+                source=title,
+                column=str(name),
             )
         if isinstance(values, np.ma.MaskedArray):  # .tolist() writes a masked value as None
             values = values.tolist()
@@ -227,10 +229,11 @@ def _from_columns(source: Mapping[Any, Any]) -> Raw:
         columns[str(name)] = _objects(list(values)) if array is None else array
     lengths = {name: len(values) for name, values in columns.items()}
     if not columns or max(lengths.values()) == 0:
-        raise DataError("the dict of columns holds no rows")
+        raise DataError(f"{title} holds no rows", source=title)
     if len(set(lengths.values())) > 1:
-        raise DataError(f"the columns differ in length: {lengths}")
-    return Raw(columns, np.arange(max(lengths.values())), source="dict of columns")
+        listed = names_text(f"{name} has {length}" for name, length in lengths.items())
+        raise DataError(f"{title}: the columns differ in length: {listed}", source=title)
+    return Raw(columns, np.arange(max(lengths.values())), source=title)
 
 
 def _from_frame(frame: Any, source: str) -> Raw:
@@ -256,7 +259,7 @@ def _from_frame(frame: Any, source: str) -> Raw:
             cells[pd.isna(series).to_numpy()] = None
             columns[name] = cells
     if len(frame) == 0 or not columns:
-        raise DataError(f"{source} holds no rows; columns: {', '.join(columns) or 'none'}", source=source)
+        raise DataError(f"{source} holds no rows; columns: {names_text(columns) or 'none'}", source=source)
     constants = {"tokens_kind": frame.attrs["tokens_kind"]} if "tokens_kind" in frame.attrs else {}
     plain = frame.reset_index(drop=True)
     return Raw(columns, np.arange(len(frame)), source=source, frame=plain, constants=constants)

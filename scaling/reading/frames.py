@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scaling.cells import is_missing, read_cells
+from scaling.cells import is_missing, names_text, read_cells
 from scaling.errors import DataError
 from scaling.reading.formats import Raw
 
@@ -96,9 +96,7 @@ def rows_where(frame: pd.DataFrame, where: Where, source: str) -> NDArray[np.boo
         text = where if isinstance(where, str) else ""
         mentioned = [c for c in frame.columns if re.search(rf"(?<!\w){re.escape(str(c))}(?!\w)", text)]
     if not mask.any():
-        present = "; ".join(f"{c}: {_values(frame[c])}" for c in mentioned) or ", ".join(
-            map(str, frame.columns)
-        )
+        present = "; ".join(f"{c}: {_values(frame[c])}" for c in mentioned) or names_text(frame.columns)
         raise DataError(
             f"{source}: where={where_text(where)} selects none of {len(frame)} rows. Present: {present}",
             source=source,
@@ -128,7 +126,7 @@ def _evaluate(frame: pd.DataFrame, where: Any, source: str) -> NDArray[np.bool_]
     except Exception as error:  # a query can fail in every way Python code can
         raise DataError(
             f"{source}: where={where_text(where)} cannot be evaluated ({type(error).__name__}: {error})"
-            f"{'; to compare, use ==' if equals else ''}. Columns: {', '.join(map(str, frame.columns))}",
+            f"{'; to compare, use ==' if equals else ''}. Columns: {names_text(frame.columns)}",
             source=source,
             column="where",
         ) from error
@@ -156,7 +154,7 @@ def _by_values(frame: pd.DataFrame, where: Mapping[str, Any], source: str) -> ND
     for name, wanted in where.items():
         if name not in frame.columns:
             raise DataError(
-                f"{source} has no column {name!r} to select by. Columns: {', '.join(map(str, frame.columns))}",
+                f"{source} has no column {name!r} to select by. Columns: {names_text(frame.columns)}",
                 source=source,
                 column=str(name),
             )

@@ -20,6 +20,7 @@ from scaling.reading.losses import settle_loss
 from scaling.reading.match import OK_WORDS
 from scaling.reading.understand import Understanding, others, understand
 from scaling.runs import RunTable
+from scaling.units import parse_count
 
 _SPLITS = {"tra": "train", "val": "validation", "eva": "validation", "tes": "validation", "dev": "validation"}
 _OPTIONAL = ("flops", "sigma", "loss_se_eval", "unique_tokens", "params_active")
@@ -34,7 +35,7 @@ class Options:
     where: Where | None = None
     loss_unit: str | None = None
     bytes_per_token: float | None = None
-    warmup_tokens: float | None = None
+    warmup_tokens: float | str | None = None
     on_bad: str = "raise"
     status: str | Collection[str] | None = "ok"
     decimal: str | None = None
@@ -52,12 +53,15 @@ def load(source: Any, options: Options) -> RunTable:
     if options.on_bad not in ("raise", "drop"):
         raise DataError(f"on_bad={options.on_bad!r}: give 'raise' or 'drop'", column="on_bad")
     derive.require_positive_argument("bytes_per_token", options.bytes_per_token)
-    derive.require_positive_argument("warmup_tokens", options.warmup_tokens)
+    warmup_tokens = options.warmup_tokens
+    if isinstance(warmup_tokens, str):
+        warmup_tokens = parse_count(warmup_tokens)
+    derive.require_positive_argument("warmup_tokens", warmup_tokens)
     draft = Draft(read_raw(source), options.allow)
     found = understand(draft, options.columns, options.decimal)
-    if options.warmup_tokens is not None:
-        draft.values["warmup_tokens"] = np.full(len(draft.raw.row), float(options.warmup_tokens))
-        draft.columns["warmup_tokens"] = ("argument", f"{options.warmup_tokens:g} for all rows")
+    if warmup_tokens is not None:
+        draft.values["warmup_tokens"] = np.full(len(draft.raw.row), float(warmup_tokens))
+        draft.columns["warmup_tokens"] = ("argument", f"{warmup_tokens:g} for all rows")
     derive.derive(draft, found)
     frame = typed_frame(draft.raw, draft.decimal)
     if options.where is not None:

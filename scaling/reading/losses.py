@@ -145,7 +145,7 @@ def _check_range(draft: Draft, units: NDArray[np.object_], stated: bool, by_argu
     below = (units == "perplexity") & (loss <= 1.0)
     if below.any():
         raise UnitError(
-            f"{draft.raw.source}: a perplexity is above 1; {draft.rows_text(below)} have {loss[below][0]:.4g}",
+            f"{draft.raw.source}: a perplexity is above 1; {draft.rows_text(below, 'have')} {loss[below][0]:.4g}",
             source=draft.raw.source,
             rows=draft.row_numbers(below),
         )

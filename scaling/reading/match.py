@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scaling.cells import Floats, labels_of
+from scaling.cells import Floats, labels_of, names_text
 from scaling.errors import DataError, UnitError
 from scaling.reading.columns import ROLES, Header, read_header
 from scaling.units import is_loss_unit, parse_count
@@ -76,7 +76,7 @@ class Choice:
 Reader = Callable[[str, Header], Floats]
 
 
-def explicit_choices(columns: Mapping[str, Any] | None, names: list[str], source: str) -> list[Choice]:
+def explicit_choices(columns: Any, names: list[str], source: str) -> list[Choice]:
     """Turn the caller's ``columns={...}`` into choices.
 
     Parameters
@@ -92,8 +92,14 @@ def explicit_choices(columns: Mapping[str, Any] | None, names: list[str], source
     Raises
     ------
     DataError
-        The quantity is not known, or there is no such column.
+        `columns` is no mapping, the quantity is not known, or there is no such column.
     """
+    if columns is not None and not isinstance(columns, Mapping):
+        example = columns if isinstance(columns, str) and columns in names else "<column>"
+        raise DataError(
+            f"columns={columns!r}: give a mapping of quantities to columns, as in columns={{'loss': {example!r}}}",
+            column="columns",
+        )
     choices = []
     for key, value in (columns or {}).items():
         header = read_header(str(key))
@@ -123,7 +129,7 @@ def _find(value: str, names: list[str], source: str, key: str) -> str:
         return folded[0]
     raise DataError(
         f"{source} has no column {value!r} (columns={{{key!r}: {value!r}}}){_did_you_mean(value, names)} "
-        f"Columns: {', '.join(names)}",
+        f"Columns: {names_text(names)}",
         source=source,
         column=value,
     )
@@ -266,13 +272,13 @@ def require_base(choice: Choice, source: str) -> None:
 
 def missing_error(roles: Sequence[str], names: list[str], source: str, why: str = "") -> DataError:
     """Return the error for quantities that no column holds: what was seen, what was expected."""
-    parts = [f"{source}: no column for {' and '.join(roles)}{why}. Seen: {', '.join(names)}."]
+    parts = [f"{source}: no column for {' and '.join(roles)}{why}. Seen: {names_text(names)}."]
     mapping = []
     for role in roles:
         word = {"params": "param", "tokens": "token", "flops": "flop"}.get(role, role)
         near = [name for name in names if word in name.lower()]
         if near:
-            parts.append(f"Names that contain {word!r}: {', '.join(near)}.")
+            parts.append(f"Names that contain {word!r}: {names_text(near)}.")
         mapping.append(f"{role!r}: {(near[0] if near else '<column>')!r}")
         parts.append(f"Expected for {role}: {EXPECTED[role]}.")
     parts.append(f"Or say which: columns={{{', '.join(mapping)}}}")

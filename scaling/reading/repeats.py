@@ -75,8 +75,8 @@ def check_repeats(draft: Draft) -> None:
         draft.note(
             "same_values",
             "warning" if exact else "info",
-            f"{draft.rows_text(copies)} have params, tokens and loss in common and differ elsewhere: one run written "
-            "twice?",
+            f"{draft.rows_text(copies, 'have')} params, tokens and loss in common and differ elsewhere: one run "
+            "written twice?",
             rows=draft.row_numbers(copies),
         )
     stale = _repeated(_group_numbers(N, loss)) & (np.round(loss, 5) != loss) & ~copies
@@ -84,8 +84,8 @@ def check_repeats(draft: Draft) -> None:
         draft.note(
             "same_loss",
             "info",
-            f"{draft.rows_text(stale)} share params and every digit of the loss with another row, not tokens: a loss "
-            "logged once and carried on, or two readings of one mark?",
+            f"{draft.rows_text(stale, 'share')} params and every digit of the loss with another row, not tokens: a "
+            "loss logged once and carried on, or two readings of one mark?",
             rows=draft.row_numbers(stale),
         )
     if run is not None:
@@ -96,7 +96,7 @@ def check_repeats(draft: Draft) -> None:
             draft.note(
                 "run_repeated",
                 "warning",
-                f"{draft.rows_text(again)} have the run_id and the tokens of another row and another loss",
+                f"{draft.rows_text(again, 'have')} the run_id and the tokens of another row and another loss",
                 rows=draft.row_numbers(again),
             )
         count = len(np.unique(names[known]))
@@ -104,8 +104,8 @@ def check_repeats(draft: Draft) -> None:
             draft.note(
                 "checkpoints",
                 "info",
-                f"{int(known.sum())} rows come from {count} runs: rows of one run share their noise. Checkpoints "
-                "taken before the learning rate has decayed are no points of a law",
+                f"{int(known.sum())} rows come from {count} run{'s' * (count != 1)}: rows of one run share their "
+                "noise. Checkpoints taken before the learning rate has decayed are no points of a law",
             )
     elif seed is None and _repeated(_group_numbers(N, D)).any():
         n = int(_repeated(_group_numbers(N, D)).sum())

@@ -68,7 +68,7 @@ def _check_column(draft: Draft, role: str, seen: str) -> None:
         return
     ratio = float(np.median(values[~low]) / np.median(values[low]))
     message = (
-        f"{seen!r} looks written in two magnitudes: {draft.rows_text(low)} have {role} {_span(values[low])}, the "
+        f"{seen!r} looks written in two magnitudes: {draft.rows_text(low, 'have')} {role} {_span(values[low])}, the "
         f"others {_span(values[~low])}."
     )
     gap = float(values[~low].min() / values[low].max())

@@ -159,6 +159,46 @@ def test_near_names_are_shown():
         load_runs(frame)
 
 
+def test_messages_stay_short_for_tables_of_many_columns():
+    wide = pd.DataFrame(np.ones((3, 1500)), columns=[f"metric/loss_{i}" for i in range(1500)])
+    for more in ({}, {"columns": {"loss": "x"}}, {"where": "x == 1"}, {"where": {"x": 1}}):
+        with pytest.raises(DataError, match=r", \.\.\. \(\d+ in all\)") as caught:
+            load_runs(wide if not more else pd.concat([BASE, wide], axis=1), **more)
+        assert len(str(caught.value)) < 2500
+    with pytest.raises(DataError, match=r"no column for params and tokens and loss.*\(1500 in all\)"):
+        load_runs(wide)
+
+
+@pytest.mark.parametrize("columns", ["loss", ["loss"], {"loss"}, 3])
+def test_columns_must_be_a_mapping(columns):
+    with pytest.raises(DataError, match="give a mapping of quantities to columns") as caught:
+        load_runs(BASE, columns=columns)
+    assert caught.value.column == "columns"
+
+
+def test_warmup_tokens_may_be_written_as_people_write_them():
+    runs = load_runs(BASE, warmup_tokens="2B")
+    assert runs.covariates["warmup_tokens"].tolist() == [2e9] * 4
+    assert runs.audit.finding("inside_warmup").message.startswith("row 0 has fewer tokens than 2x")
+    # 4e9 tokens are just twice the warm-up, and 2.1e9 is too much for them
+    runs = load_runs(BASE, warmup_tokens="2.1B")
+    assert runs.audit.finding("inside_warmup").message.startswith("rows 0, 1 have fewer tokens than 2x")
+    for wrong in ("2X", "-2B", "0"):
+        with pytest.raises(DataError, match=r"2X|warmup_tokens"):
+            load_runs(BASE, warmup_tokens=wrong)
+
+
+def test_one_run_is_not_runs():
+    runs = load_runs(BASE.assign(run_id="a"))
+    assert runs.audit.finding("checkpoints").message.startswith("4 rows come from 1 run: rows of one run")
+    assert (
+        "come from 2 runs:"
+        in load_runs(BASE.assign(run_id=list("aabb"))).audit.finding("checkpoints").message
+    )
+    sparse = load_runs(BASE.assign(active_params=[1e8, 2e8, 4e8, 1e8]))
+    assert "row 3 is a mixture of experts" in sparse.audit.finding("mixture_of_experts").message
+
+
 def test_options_are_checked():
     for more in (
         {"on_bad": "ignore"},
