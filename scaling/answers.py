@@ -113,7 +113,9 @@ class Regime:
     label: str
 
     def __repr__(self) -> str:
-        ratio = self.factor.value if self.factor.value >= 1 else 1 / self.factor.value
+        ratio = self.factor.value
+        if ratio < 1:
+            ratio = 1 / ratio if ratio > 0 else float("inf")
         side = "over" if self.factor.value >= 1 else "under"
         return (
             f"N={format_count(self.params)}, D={format_count(self.tokens)}: {self.label} ({side} by {ratio:.3g}x)\n"

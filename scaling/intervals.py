@@ -100,11 +100,14 @@ def _stretch(n_units: int, level: float) -> float:
 
 def _stretched(low: float, high: float, value: float, by: float, log_scale: bool) -> tuple[float, float]:
     """Move ends away from the value; an end on the wrong side of it, or an infinite one, stays."""
+    if not math.isfinite(value):
+        return (low, high)
     if log_scale:
         if not (value > 0 and low > 0):
             return (low, high)
-        a, b = _stretched(math.log(low), math.log(high), math.log(value), by, False)
-        return (math.exp(a), math.exp(b))
+        ends = _stretched(math.log(low), math.log(high), math.log(value), by, False)
+        with np.errstate(over="ignore"):  # an end too large to be written is an open one
+            return (float(np.exp(ends[0])), float(np.exp(ends[1])))
     down, up = max(value - low, 0.0) * by, max(high - value, 0.0) * by
     return (low - down, high + up)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from scaling.laws.base import Array, Mask
+from scaling.laws.base import Array, Mask, quiet
 
 
+@quiet
 def solve_spd(matrices: Array, rhs: Array) -> tuple[Array, Mask]:
     """Solve a batch of small symmetric systems by Cholesky, telling which were positive definite.
 

@@ -109,7 +109,9 @@ class PowerSum:
         coefficient, exponent = plain[:, 1 : k + 1], plain[:, k + 1 :]
         theta = np.empty((len(plain), self._level + k + exponent.shape[1]))
         if self._floor is None:
-            theta[:, 0] = np.log(plain[:, 0] + coefficient @ ~np.array(self._plain))
+            level = plain[:, 0] + coefficient @ ~np.array(self._plain)
+            # With every coefficient held and E at 0 nothing is left of it; the box has a floor.
+            theta[:, 0] = np.log(np.maximum(level, 1e-300))
         scale = np.where(self._plain, 1.0, exponent[:, list(self._exponent_of)])
         theta[:, self._level : self._level + k] = np.log(coefficient * scale)
         theta[:, self._level + k :] = exponent
