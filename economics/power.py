@@ -163,9 +163,9 @@ def rated_power(gpu: GPU) -> tuple[float, bool]:
         return float(gpu.tdp_w), False
     if gpu.measured_power_w is not None:
         return float(gpu.measured_power_w), True
-    raise DataError(
-        f"the power of {gpu.name} is not published: give one, gpu({gpu.name!r}, tdp_w=...)", column="gpu"
-    )
+    # A part of the user's own is in no table: `gpu` knows it by the object alone.
+    how = f"gpu({gpu.name!r}, tdp_w=...)" if gpu.verified != "user" else f"tdp_w=... to the GPU {gpu.name!r}"
+    raise DataError(f"the power of {gpu.name} is not published: give {how}, in watts", column="gpu")
 
 
 def _given(name: str, value: float, source: str = "given") -> Factor:

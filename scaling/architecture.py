@@ -140,7 +140,7 @@ class Arch:
 
     def _whole(self, name: str, minimum: int) -> None:
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:  # nan, inf too
             raise DataError(f"{name} must be a whole number, got {value!r}", column=name)
         if value < minimum:
             raise DataError(f"{name} must be at least {minimum}, got {value!r}", column=name)
