@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -98,20 +99,22 @@ def solve_budget(
     True
     """
     money = positive("usd", usd.strip().lstrip("$") if isinstance(usd, str) else usd, "dollars")
-    quantile = share("quantile", quantile)
-    if not 0.0 < quantile < 1.0:
+    if not 0.0 < (quantile := share("quantile", quantile)) < 1.0:
         raise DataError(f"quantile must lie between 0 and 1, got {quantile!r}", column="quantile")
     if fit is not None and law is not None:
         raise DataError("fit and law contradict each other: give one of them", column="law")
-    if law is not None and not callable(getattr(law, "loss", None)):
-        raise DataError(
-            f"law must be a law such as published('Hoffmann Approach 3').law, got {law!r}", column="law"
+    for name, given, such in (
+        ("law", law, "a law such as published('Hoffmann Approach 3').law"),
+        ("fit", fit, "what fit_chinchilla returns"),
+    ):
+        if given is not None and not callable(getattr(given, "loss" if name == "law" else "predict", None)):
+            raise DataError(f"{name} must be {such}, got {given!r}", column=name)
+    for name in sorted(set(settings) - (set(inspect.signature(cost).parameters) - {"D"})):
+        found = name in ("D", "tokens")
+        why = (
+            "is what solve_budget finds: leave it out, or use cost()" if found else "is no setting of cost()"
         )
-    if fit is not None and not callable(getattr(fit, "predict", None)):
-        raise DataError(f"fit must be what fit_chinchilla returns, got {fit!r}", column="fit")
-    for name in ("D", "tokens"):
-        if name in settings:
-            raise DataError(f"{name} is what solve_budget finds: leave it out, or use cost()", column=name)
+        raise DataError(f"{name} {why}", column=name)
     predict = fit.law if fit is not None else law
     known = N if N is not None else settings.get("arch")
     if known is None and predict is None:

@@ -158,15 +158,15 @@ def table(comparison: RunComparison) -> str:
     """Return several costs as a table: * none beats it in both money and time, ! it does not fit into memory."""
     front = {id(run) for run in comparison.pareto}
     lines = [
-        f"    {'GPU':<18}{'n':>6}{'cost':>10}  {'P10 to P90':<20}{'wall time':>12}{'GPU-hours':>12}{'MWh':>8}"
+        f"    {'GPU':<18}{'n':>6}{'cost':>10}  {'P10 to P90':<20}{'wall time':>12} {'GPU-hours':>12} {'MWh':>9}"
     ]
     for run in comparison.runs:
         usd, mark = run.usd, "*" if id(run) in front else " "
         mark = "!" if any(f.code == "does_not_fit" for f in run.findings) else mark
         lines.append(
             f"  {mark} {run.plan.part.name:<18}{run.plan.n_gpus:>6}{dollars(usd.value):>10}  "
-            f"{f'{dollars(usd.low)} to {dollars(usd.high)}':<20}{duration(run.wall_hours.value):>12}"
-            f"{number(run.gpu_hours.value):>12}{run.energy_kwh.value / 1e3:>8.3g}"
+            f"{f'{dollars(usd.low)} to {dollars(usd.high)}':<20}{duration(run.wall_hours.value):>12} "
+            f"{number(run.gpu_hours.value):>12} {number(run.energy_kwh.value / 1e3):>9}"
         )
     lines += [f"    {name:<18} no answer: {why}" for name, why in comparison.failures]
     return "\n".join([*lines, *finding_lines(comparison.findings)])

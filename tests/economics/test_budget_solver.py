@@ -138,6 +138,8 @@ def test_refusals():
         solve_budget(50, N="1B", D="20B", **SMALL)
     with pytest.raises(DataError, match="usd must be positive"):
         solve_budget(0, N="1B", **SMALL)
+    with pytest.raises(DataError, match="n_gpu is no setting"):
+        solve_budget(50, N="1B", gpu="A100 SXM 80GB", n_gpu=8)
     for quantile in (1.5, "150%", True, "high", None):
         with pytest.raises(DataError, match="quantile"):
             solve_budget(50, N="1B", quantile=quantile, **SMALL)

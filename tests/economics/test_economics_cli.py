@@ -317,3 +317,42 @@ def test_check_plan_from_standard_input():
 )
 def test_messages_speak_of_options(python, shell):
     assert as_commands(python) == shell
+
+
+PLAIN = (
+    "cost",
+    "--params",
+    "7B",
+    "--tokens",
+    "140B",
+    "--gpu",
+    "H100 SXM",
+    "--n-gpus",
+    "64",
+    "--draws",
+    "200",
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--spot", "mean_up_hours=abc"),
+        ("--spot", "growth=fast"),
+        ("--energy", "fraction=much"),
+        ("--price", "700"),
+        ("--price", "0.01"),
+        ("--book", "no/such/book.csv"),
+        ("--mfu", "337%"),
+    ],
+)
+def test_bad_values_are_bad_input_and_no_fault_of_the_program(words):
+    done = economics(*PLAIN, *words)
+    assert done.exit_code == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_shares_are_written_as_people_write_them():
+    one, other = (economics(*PLAIN, "--energy", f"fraction={x}", "--json") for x in ("70%", "0.7"))
+    assert one.exit_code == 0, one.stderr
+    assert json.loads(one.stdout)["energy_kwh"] == json.loads(other.stdout)["energy_kwh"]

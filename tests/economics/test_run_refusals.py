@@ -172,3 +172,12 @@ def test_other_doors_are_kept_as_well():
 def test_the_driver_of_a_gh200_names_the_memory_of_its_cpu():
     """nvidia-smi: "NVIDIA GH200 120GB" with 97,871 MiB; 120 GB is the LPDDR5X beside it."""
     assert gpu("NVIDIA GH200 120GB").name == "GH200-96GB"
+
+
+def test_columns_of_a_comparison_keep_apart():
+    """5,895,970 GPU-hours and 7.48e+03 MWh were written as 5,895,9707.48e+03."""
+    run = cost(N="70B", D="15T", gpu="H100 SXM", n_gpus=16384, as_of=DAY, draws=200)
+    lines = repr(run.compare(["H100 SXM", "A100 SXM 80GB"], n_gpus=[64, 16384])).splitlines()
+    for line in lines[1:5]:
+        hours, energy = line.split()[-2:]
+        assert float(hours.replace(",", "")) > 1e6 and float(energy.replace(",", "")) > 1e3, line
