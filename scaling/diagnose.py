@@ -84,8 +84,8 @@ def extrapolation(runs: RunTable, flops: float) -> float:
     """Return how many decades `flops` lies beyond the compute of the runs; 0 inside their range."""
     if not 0 < flops < np.inf:  # an optimum that ran off to nothing or to infinity
         return float("inf")
-    c = FLOPS_PER_PARAM_TOKEN * runs.params * runs.tokens
-    return float(max(0.0, np.log10(flops / c.max()), np.log10(c.min() / flops)))
+    c, at = np.log10(FLOPS_PER_PARAM_TOKEN * runs.params * runs.tokens), np.log10(flops)
+    return float(max(0.0, at - c.max(), c.min() - at))
 
 
 def diagnose(
