@@ -15,6 +15,7 @@ from economics.grid import GridIntensity, grid_intensity
 from economics.power import Factor, power_drawn, pue_factor, rated_power, server_factor
 from scaling.errors import DataError
 from scaling.estimate import Estimate
+from scaling.units import parse_count
 
 if TYPE_CHECKING:
     from economics.hardware import GPU
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 #: Draws behind an interval of `energy`, and its level.
 _DRAWS = 4000
 _LEVEL = 0.8
+#: Boards hold their power limit to a few percent; more than this is an error of unit or count.
+_MOST_OF_RATING = 1.5
 
 
 @dataclass(frozen=True)
@@ -134,8 +137,8 @@ class Energy:
 def energy_factors(
     gpu: GPU | str,
     *,
-    fraction: float | None = None,
-    server: float | None = None,
+    fraction: float | str | None = None,
+    server: float | str | None = None,
     pue: float | str | None = None,
     region: str | float | GridIntensity | None = None,
 ) -> EnergyFactors:
@@ -145,8 +148,8 @@ def energy_factors(
     ----------
     gpu : GPU or str
         The accelerator.
-    fraction : float, optional
-        Share of its rated power a node draws (`economics.power.power_drawn`).
+    fraction : float or str, optional
+        Share of its rated power ("70%") a node draws (`economics.power.power_drawn`).
     server : float, optional
         Server over GPU power (`economics.power.server_factor`); 1 counts the boards alone.
     pue : float or str, optional
@@ -181,11 +184,11 @@ def energy_factors(
 
 
 def energy(
-    gpu_hours: float,
+    gpu_hours: float | str,
     gpu: GPU | str,
     *,
-    fraction: float | None = None,
-    server: float | None = None,
+    fraction: float | str | None = None,
+    server: float | str | None = None,
     pue: float | str | None = None,
     region: str | float | GridIntensity | None = None,
     measured_gpu_kwh: float | None = None,
@@ -194,8 +197,8 @@ def energy(
 
     Parameters
     ----------
-    gpu_hours : float
-        Hours times GPUs, as billed (idle hours draw less than this assumes).
+    gpu_hours : float or str
+        Hours times GPUs ("1M"), as billed (idle hours draw less than this assumes).
     gpu, fraction, server, pue, region
         As in `energy_factors`.
     measured_gpu_kwh : float, optional
@@ -219,7 +222,7 @@ def energy(
     >>> round(run.facility_kwh.value, 6), run.co2_kg
     (969.0, CO2: 418.6 kg, 80% [308.5, 522.1])
     """
-    hours = float(gpu_hours)
+    hours = parse_count(gpu_hours)
     if not (np.isfinite(hours) and hours > 0):
         raise DataError(f"gpu_hours must be positive, got {gpu_hours!r}", column="gpu_hours")
     factors = energy_factors(gpu, fraction=fraction, server=server, pue=pue, region=region)
@@ -230,6 +233,13 @@ def energy(
             raise DataError(
                 f"measured_gpu_kwh must be positive, got {measured_gpu_kwh!r}: a counter that reads zero is a "
                 f"missing counter, leave it out.",
+                column="measured_gpu_kwh",
+            )
+        most = _MOST_OF_RATING * factors.watts / 1e3 * hours
+        if measured_gpu_kwh > most:
+            raise DataError(
+                f"measured_gpu_kwh={measured_gpu_kwh:g} is {measured_gpu_kwh / most * _MOST_OF_RATING:.3g} times what "
+                f"{hours:g} hours at {factors.watts:g} W are: joules, watt-hours or another number of GPUs?",
                 column="measured_gpu_kwh",
             )
         value, draws = (kwh / kwh[0] * measured_gpu_kwh for kwh in (value, draws))

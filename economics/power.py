@@ -65,7 +65,7 @@ class Factor:
         }
 
 
-def power_drawn(value: float | None = None) -> Factor:
+def power_drawn(value: float | str | None = None) -> Factor:
     """Share of its rated power that a node draws while it trains.
 
     By default 0.76 of the rating, measured for 8 x H100 nodes in training (Newkirk et al. 2025, arXiv
@@ -80,13 +80,14 @@ def power_drawn(value: float | None = None) -> Factor:
     if value is None:
         source = "8 x H100 nodes, arXiv 2506.14551; range: Epoch AI"
         return Factor("share of rated power drawn", 0.76, 0.5, 1.0, source, (0.05, 1.0))
+    value = _number("fraction", value)
     if not 0 < value <= 1:
         hint = f"; {value:g}% is {value / 100:g}" if 1 < value <= 100 else ""
         raise DataError(f"fraction must lie between 0 and 1, got {value!r}{hint}", column="fraction")
     return _given("share of rated power drawn", value)
 
 
-def server_factor(gpu: GPU, value: float | None = None) -> Factor:
+def server_factor(gpu: GPU, value: float | str | None = None) -> Factor:
     """Rated power of a server over that of its GPUs: CPUs, memory, network, fans, power supplies.
 
     By default from the rating of the vendor's server with this GPU (``server_power.csv``), over the range of
@@ -99,6 +100,7 @@ def server_factor(gpu: GPU, value: float | None = None) -> Factor:
         Below 1.
     """
     if value is not None:
+        value = _number("server_factor", value)
         if not 1 <= value < 10:
             raise DataError(
                 f"server_factor is server over GPU power and so at least 1 (1.8 for DGX H100), got {value!r}",
@@ -143,6 +145,7 @@ def pue_factor(value: float | str | None = None) -> Factor:
         low, middle, high = (float(operators[o]["pue"]) for o in ("meta", "gpu-cloud", "survey"))
         source = "assumed: AI data center; range: Meta to the Uptime survey average"
         return Factor("PUE", middle, low, high, source, (1.0, 3.0))
+    value = _number("pue", value)
     if not 1 <= value <= 3:
         raise DataError(
             f"PUE is facility over server energy, from 1 to about 2 (average 1.54); got {value!r}",
@@ -166,6 +169,19 @@ def rated_power(gpu: GPU) -> tuple[float, bool]:
     # A part of the user's own is in no table: `gpu` knows it by the object alone.
     how = f"gpu({gpu.name!r}, tdp_w=...)" if gpu.verified != "user" else f"tdp_w=... to the GPU {gpu.name!r}"
     raise DataError(f"the power of {gpu.name} is not published: give {how}, in watts", column="gpu")
+
+
+def _number(name: str, value: object) -> float:
+    """Return a factor as a number; text may be a number or a percentage."""
+    text = value.strip() if isinstance(value, str) else value
+    percent = isinstance(text, str) and text.endswith("%")
+    try:
+        number = float(text.removesuffix("%") if isinstance(text, str) else text)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must be a number, got {value!r}", column=name) from error
+    if isinstance(value, bool):
+        raise DataError(f"{name} must be a number, got {value!r}", column=name)
+    return number / 100.0 if percent else number
 
 
 def _given(name: str, value: float, source: str = "given") -> Factor:
