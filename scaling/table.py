@@ -31,7 +31,8 @@ def load_runs(
     Parameters
     ----------
     source : str, Path, file object, DataFrame, list of dict, or dict of columns
-        CSV, TSV, Parquet, JSON lines or JSON (also compressed; ``"-"`` is standard input). Column
+        CSV, TSV, Parquet, JSON lines or JSON (also compressed; ``"-"`` is standard input), the latter as
+        records, ``{"runs": [records]}``, columns, or any orientation `pandas` writes. Column
         names may be written as people write them: ``n_params_M``, ``Model Size``, ``tokens (B)``,
         ``train/loss``, ``ppl``, ``log10_params``. Cells may be ``1.3B``, ``125m``, ``1_300_000``.
     columns : mapping, optional

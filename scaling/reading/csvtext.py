@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scaling.cells import names_text
 from scaling.errors import DataError
 from scaling.findings import Finding
+from scaling.reading.shapes import tell_apart
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _SNIFFED_LINES = 50
@@ -74,7 +75,8 @@ def read_csv_text(text: str, source: str) -> CsvTable:
     (header_line, header), body = rows[0], rows[1:]
     if header and header[0].startswith("#"):
         header = [header[0].lstrip("# "), *header[1:]] if header[0].strip() != "#" else header[1:]
-    names, width = _names(header, source, header_line), len(header)
+    names, findings = tell_apart(_names(header, source, header_line), source)
+    width = len(header)
     if not body:
         raise DataError(f"{source} has a header and no rows: {names_text(names)}", source=source)
     bad: dict[int, str] = {}
@@ -88,7 +90,7 @@ def read_csv_text(text: str, source: str) -> CsvTable:
             bad[i] = "repeats the header (files pasted together?)"
         cells[i, : min(len(row), width)] = row[:width]
     columns = {name: cells[:, j] for j, name in enumerate(names)}
-    return columns, [line for line, _ in body], bad, delimiter, []
+    return columns, [line for line, _ in body], bad, delimiter, findings
 
 
 def _rows(
@@ -150,12 +152,4 @@ def _names(header: list[str], source: str, line: int) -> list[str]:
             source=source,
             rows=[line],
         )
-    names = [name or f"column {j + 1}" for j, name in enumerate(names)]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(
-            f"{source}: two columns are named {twice[0]!r}: rename or remove one",
-            source=source,
-            column=twice[0],
-        )
-    return names
+    return [name or f"column {j + 1}" for j, name in enumerate(names)]

@@ -16,6 +16,7 @@ from scaling.cells import names_text
 from scaling.errors import DataError
 from scaling.findings import Finding
 from scaling.reading.csvtext import decode, read_csv_text
+from scaling.reading.shapes import flatten, reshape, tell_apart
 from scaling.reading.words import is_summary_word
 
 
@@ -76,7 +77,8 @@ def read_raw(source: Any) -> Raw:
     if hasattr(source, "iloc") and hasattr(source, "columns"):
         return _from_frame(source, "DataFrame")
     if isinstance(source, Mapping):
-        return _from_columns(source)
+        table = reshape(source, "dict of columns")
+        return _from_shaped(source if table is None else table, "dict of columns")
     if isinstance(source, str | Path):
         return _from_bytes(*_load_path(source))
     if hasattr(source, "read"):
@@ -172,8 +174,11 @@ def _from_json_lines(text: str, source: str) -> Raw:
         whole = json.loads(text)
     except (ValueError, RecursionError):
         whole = None
-    if isinstance(whole, dict) and any(isinstance(value, list) for value in whole.values()):
-        return _from_columns(whole, source)
+    if isinstance(whole, dict):
+        table = reshape(whole, source)
+        if table is None:
+            return _from_records([whole], [1 + text[: text.index("{")].count("\n")], "line", source)
+        return _from_shaped(table, source)
     records, lines = [], []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
@@ -197,24 +202,19 @@ def _from_records(records: list[Any], rows: list[int], word: str, source: str) -
         )
     if not records:
         raise DataError(f"{source} holds no rows", source=source)
-    flat = [_flatten(record) for record in records]
+    flat = [flatten(record) for record in records]
     names = dict.fromkeys(name for record in flat for name in record)
     columns = {name: _objects([record.get(name) for record in flat]) for name in names}
     return Raw(columns, np.array(rows, dtype=np.int64), word, source)
 
 
-def _flatten(record: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
-    """Write nested records as one: ``{"train": {"loss": 3}}`` becomes ``{"train/loss": 3}``."""
-    flat: dict[str, Any] = {}
-    for name, value in record.items():
-        if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{name}/")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
+def _from_shaped(table: list[Any] | Mapping[Any, Any], source: str) -> Raw:
+    if isinstance(table, Mapping):
+        return _from_columns(table, source)
+    return _from_records(table, list(range(len(table))), "row", source)
 
 
-def _from_columns(source: Mapping[Any, Any], title: str = "dict of columns") -> Raw:
+def _from_columns(source: Mapping[Any, Any], title: str) -> Raw:
     columns: dict[str, NDArray[Any]] = {}
     for name, values in source.items():
         if isinstance(values, str) or not hasattr(values, "__len__"):
@@ -245,13 +245,10 @@ def _from_frame(frame: Any, source: str) -> Raw:
     if named or any(is_summary_word(label) for label in frame.index):
         frame = frame.reset_index(allow_duplicates=True)
     columns: dict[str, NDArray[Any]] = {}
-    for j, label in enumerate(frame.columns):
-        name = " ".join(map(str, label)).strip() if isinstance(label, tuple) else str(label)
+    labels = [" ".join(map(str, x)).strip() if isinstance(x, tuple) else str(x) for x in frame.columns]
+    names, findings = tell_apart(labels, source)
+    for j, name in enumerate(names):
         series = frame.iloc[:, j]
-        if name in columns:
-            raise DataError(
-                f"{source} has two columns named {name!r}: rename one", source=source, column=name
-            )
         if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf":
             columns[name] = series.to_numpy()
         else:
@@ -262,7 +259,10 @@ def _from_frame(frame: Any, source: str) -> Raw:
         raise DataError(f"{source} holds no rows; columns: {names_text(columns) or 'none'}", source=source)
     constants = {"tokens_kind": frame.attrs["tokens_kind"]} if "tokens_kind" in frame.attrs else {}
     plain = frame.reset_index(drop=True)
-    return Raw(columns, np.arange(len(frame)), source=source, frame=plain, constants=constants)
+    if findings:
+        plain.columns = names
+    rows = np.arange(len(frame))
+    return Raw(columns, rows, source=source, findings=findings, frame=plain, constants=constants)
 
 
 def _objects(values: list[Any]) -> NDArray[np.object_]:

@@ -56,7 +56,8 @@ def check_data(draft: Draft) -> None:
         draft.note("several_val_sets", "warning", message)
     groupings = []
     for name, cells in draft.raw.columns.items():
-        plain = re.sub(r"[ \-/.]+", "_", name.strip())
+        # Columns of one name are called by their position; they are looked at all the same.
+        plain = re.sub(r"[ \-/.]+", "_", re.sub(r" \(column \d+\)$", "", name.strip()))
         if _FLAG_NAME.fullmatch(plain):
             _check_flags(draft, name, cells[draft.kept])
         elif _DATA_NAME.fullmatch(plain):

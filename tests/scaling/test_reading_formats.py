@@ -182,7 +182,7 @@ def test_what_is_no_table(text, words):
 
 def test_frames_with_awkward_columns_and_cells():
     frame = pd.DataFrame([[1e8, 1e8, 2e9, 3.0]], columns=["params", "params", "tokens", "loss"])
-    with pytest.raises(DataError, match="two columns named 'params'"):
+    with pytest.raises(DataError, match="two columns are named 'params'"):
         load_runs(frame)
     multi = pd.DataFrame(
         [[1e8, 2e9, 3.0]],
