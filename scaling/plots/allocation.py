@@ -9,7 +9,18 @@ import numpy as np
 from scaling.errors import NotIdentifiedError
 from scaling.laws.base import Array
 from scaling.plots.labels import dots, head
-from scaling.plots.numbers import band, beyond, columns, doubt, has_draws, how, params_label, span, thin
+from scaling.plots.numbers import (
+    band,
+    best_tokens,
+    beyond,
+    columns,
+    doubt,
+    has_draws,
+    how,
+    params_label,
+    span,
+    thin,
+)
 from scaling.plots.style import BLUE, GREY, INK, SIZES, VERMILLION, canvas, grid, log_axis, panels
 from scaling.summary import HEADLINE_PARAMS
 from scaling.units import format_count
@@ -46,12 +57,11 @@ def tokens_data(fit: ChinchillaFit, mark: float | None = HEADLINE_PARAMS) -> pd.
     """
     import pandas as pd
 
-    runs, law = fit.runs, fit.law
+    runs = fit.runs
     sizes = np.append(runs.params, [] if mark is None else [mark, 2 * mark])
     n = np.geomspace(*span(sizes, 0.04), _GRID)
-    with np.errstate(over="ignore", divide="ignore"):
-        # A law that is not identified may put D* where no float reaches.
-        d = np.clip(np.asarray(law.tokens_at(n)), 1e-200, 1e200)
+    d = best_tokens(fit, n)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         low, high = band(fit, np.asarray(fit.draws.tokens_at(n[:, None])), d, "tokens")
     parts = [
         columns(

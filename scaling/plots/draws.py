@@ -98,11 +98,12 @@ def cloud(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | No
 
 
 def _free(draws: pd.DataFrame, fit: ChinchillaFit) -> list[str]:
-    """Return the coefficients that differ between draws."""
+    """Return the coefficients that differ between draws, and that a float can hold in all of them."""
     return [
         name
         for name in _LABELS
         if len(draws) > 1
+        and np.isfinite(draws[name]).all()
         and np.ptp(draws[name].to_numpy()) > 1e-9 * abs(float(draws[name].iloc[0]))
         and not (name == "beta" and fit.settings.tied)
     ]

@@ -127,10 +127,11 @@ def isoflop(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | 
         colours = ordered_colours(len(flops))
         n = slices["params"].to_numpy()
         log_axis(ax.xaxis, float(n.min()), float(n.max()))
-        seen = np.concatenate(
-            [runs["loss_at_budget"].to_numpy(), best["loss"][best["among_runs"]].to_numpy()]
-        )
-        loss_axis(ax.yaxis, seen if seen.size else slices["loss"].to_numpy())
+        # Every curve of the legend and every optimum must be seen, also where no run is near.
+        near = best["params"].between(n.min(), n.max())
+        lowest = slices.groupby("budget")["loss"].min()
+        seen = np.concatenate([runs["loss_at_budget"], best["loss"][near], lowest])
+        loss_axis(ax.yaxis, seen[np.isfinite(seen)] if np.isfinite(seen).any() else fit.runs.loss)
         grid(ax)
         for c, colour in zip(flops, colours, strict=True):
             line = slices[slices["budget"] == c]
@@ -164,5 +165,7 @@ def isoflop(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame | 
             "diamonds: the best size of each budget, joined to the efficient frontier",
             how(fit, "bands and bars"),
         ]
+        if not near.all():
+            notes.append(f"{(~near).sum()} of {len(near)} best sizes lie beyond the plot")
         head(ax, "Loss at fixed compute and the efficient frontier", notes, doubt(fit))
     return ax

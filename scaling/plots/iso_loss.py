@@ -11,6 +11,7 @@ from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
 from scaling.plots.labels import dots, head
 from scaling.plots.numbers import (
     band,
+    best_tokens,
     beyond,
     columns,
     doubt,
@@ -63,9 +64,8 @@ def contours_data(fit: ChinchillaFit) -> pd.DataFrame:
         d = 10.0**decade / FLOPS_PER_PARAM_TOKEN / n
         parts.append(columns(COLUMNS, series="budget", params=n, tokens=d, flops=10.0**decade))
     n = np.geomspace(left, right, _GRID)
-    with np.errstate(over="ignore", divide="ignore"):
-        # A law that is not identified may put D* where no float reaches.
-        best = np.clip(np.asarray(fit.law.tokens_at(n)), 1e-200, 1e200)
+    best = best_tokens(fit, n)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         ends = band(fit, np.asarray(fit.draws.tokens_at(n[:, None])), best, "tokens")
     parts.append(
         columns(
@@ -78,13 +78,18 @@ def contours_data(fit: ChinchillaFit) -> pd.DataFrame:
 
 
 def _loss_levels(fit: ChinchillaFit) -> Array:
-    """Return round losses between those of the law at its best and worst run, dense where it is flat."""
+    """Return round losses between those of the law at its best and worst run, dense where it is flat.
+
+    None where the law is the same at every run, up to rounding.
+    """
     fitted = np.asarray(fit.law.loss(fit.runs.params, fit.runs.tokens))
     low, high = float(fitted.min()) - fit.law.E, float(fitted.max()) - fit.law.E
+    if not high - low > 1e-9 * float(fitted.max()):
+        return np.empty(0)
     exact = fit.law.E + np.geomspace(max(low, 1e-3 * high), high, _LEVELS)
     closest = float(np.diff(exact).min())
     decade = 10.0 ** np.floor(np.log10(closest))
-    step = decade * max(m for m in (1, 2, 5) if m * decade <= closest)
+    step = decade * max(m for m in (1, 2, 5) if m * decade <= closest * (1 + 1e-12))
     levels = np.unique([float(f"{step * k:.12g}") for k in np.round(exact / step)])
     return np.asarray(levels[levels > fit.law.E + 0.2 * low])
 
@@ -122,7 +127,7 @@ def contours(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame |
         log_axis(ax.yaxis, *y_ends)
         _budgets(ax, series.get("budget"), best)
         levels = np.sort(data["loss"][data["series"] == "contour"].unique())[::-1]
-        colours = ordered_colours(len(levels))[::-1]
+        colours = ordered_colours(len(levels))[::-1][: len(levels)]  # of no levels it returns one
         for level, colour in zip(levels, colours, strict=True):
             line = series["contour"][series["contour"]["loss"] == level]
             x, y = line["params"].to_numpy(), line["tokens"].to_numpy()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scaling.errors import DataError
 from scaling.laws.base import Array, Index
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
 from scaling.resample import levels
@@ -63,6 +64,23 @@ def band(fit: ChinchillaFit, draws: Array, values: Array, unit: str) -> tuple[Ar
     unit = fit.runs.loss_unit if unit == "loss" else unit
     answers = [fit._estimate(row, float(v), "", unit, None) for row, v in zip(draws, values, strict=True)]
     return np.array([a.low for a in answers]), np.array([a.high for a in answers])
+
+
+def best_tokens(fit: ChinchillaFit, params: Array) -> Array:
+    """Return D*(N) of the fitted law, within what a float holds: an undetermined law may put it anywhere.
+
+    Raises
+    ------
+    DataError
+        The coefficients themselves are too large for floats, so that there is no D*.
+    """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        best: Array = np.clip(np.asarray(fit.law.tokens_at(params)), 1e-200, 1e200)
+    if np.isnan(best).any():
+        raise DataError(
+            f"this law has no compute-optimal tokens to draw: A = {fit.law.A:g}, B = {fit.law.B:g}"
+        )
+    return best
 
 
 def size_groups(params: Array) -> tuple[Index, Array]:

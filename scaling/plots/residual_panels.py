@@ -92,8 +92,10 @@ def residuals(fit: ChinchillaFit, ax: Axes | None = None, *, data: pd.DataFrame 
             "tokens": "training tokens D",
         }
         y = runs["residual"].to_numpy()
-        pad = 0.07 * max(float(np.ptp(y)), 1e-9)
-        ends = (float(y.min()) - pad, float(y.max()) + pad)
+        # A law whose coefficients no float holds has no residuals; then there is a frame to say so in.
+        known = y[np.isfinite(y)] if np.isfinite(y).any() else np.array([-1.0, 1.0])
+        pad = 0.07 * max(float(np.ptp(known)), 1e-9)
+        ends = (float(known.min()) - pad, float(known.max()) + pad)
         for name, panel in places.items():
             x = runs[name].to_numpy()
             log_axis(panel.xaxis, *span(x), write=flops_text if name == "flops" else format_count)

@@ -332,6 +332,41 @@ def test_every_world_can_be_drawn(world):
 # --- pictures ----------------------------------------------------------------------------------------
 
 
+DEGENERATE = {
+    "a law flat in size": (_grid(), {"fixed": {"alpha": 50}}),
+    "a law flat in both": (_grid(), {"fixed": {"alpha": 50, "beta": 50}}),
+    "nothing left to fit": (_grid(), {"fixed": {"E": 1.8, "A": 480, "B": 2100, "alpha": 0.35, "beta": 0.37}}),
+    "no noise": (_grid(noise=0.0), {}),
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_fits_can_be_drawn(name):
+    runs, options = DEGENERATE[name]
+    fit = _fit(**runs, **options, n_boot=20)
+    for kind in QUICK:
+        if name == "a law flat in both" and kind in ("contours", "tokens"):
+            with pytest.raises(DataError, match="no compute-optimal tokens to draw: A = inf"):
+                draw(fit, kind, _new_axes(kind))
+        else:
+            draw(fit, kind, _new_axes(kind))
+
+
+def test_every_curve_and_optimum_of_an_isoflop_plot_is_seen():
+    n, d = (a.ravel() for a in np.meshgrid([1e7, 3e7, 1e8], [2e8, 2e9, 2e10]))
+    fit = _fit(params=n, tokens=d, loss=1.8 + 480 / n**0.35 + 2100 / d**0.37, n_boot=0)
+    data = isoflop_data(fit)
+    ax = draw(fit, "isoflop", _new_axes("isoflop"), data=data)
+    (low, high), (left, right) = ax.get_ylim(), ax.get_xlim()
+    best = data[data["series"] == "optimum"]
+    near = best[best["params"].between(left, right)]
+    assert near["loss"].between(low, high).all()
+    for _, line in data[data["series"] == "slice"].groupby("budget"):
+        assert line["loss"].between(low, high).any()
+    told = any("beyond the plot" in text for text in _texts(ax))
+    assert told == (len(near) < len(best))
+
+
 @pytest.mark.parametrize("kind", QUICK)
 def test_draw_on_given_axes_and_on_a_figure_of_its_own(fits, kind):
     import matplotlib.pyplot as plt
