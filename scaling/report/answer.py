@@ -11,7 +11,7 @@ from scaling.errors import NotIdentifiedError
 from scaling.estimate import Estimate
 from scaling.guard import HOPELESS_RATIO, REFUSE_DECADES, WARN_DECADES
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
-from scaling.report.phrases import count, decades, ends, factor, flops_text, number, percent, value
+from scaling.report.phrases import count, decades, ends, factor, flops_text, number, percent, ratio, value
 from scaling.units import format_count
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ class Answer:
         The rest of the answer, most important first.
     decades_outside : float
         Decades of compute between the question and the runs.
+    below : bool
+        Whether the question lies below the smallest run, if outside.
+    doubted : bool
+        Whether the runs speak against the law, though they determine its coefficients.
     """
 
     params: float
@@ -52,6 +56,17 @@ class Answer:
     interval: str
     sentences: tuple[str, ...]
     decades_outside: float
+    below: bool = False
+    doubted: bool = False
+
+
+#: Finding about the model -> what the runs do that an identified law does not answer for.
+_BUT = {
+    "curvature_in_residuals": "bend away from the law",
+    "covariate_explains_residuals": "mix several recipes",
+    "outlier_sensitive": "a few of them move it",
+    "influential_row": "single ones carry it",
+}
 
 
 def answer(fit: ChinchillaFit, params: float) -> Answer:
@@ -66,11 +81,13 @@ def answer(fit: ChinchillaFit, params: float) -> Answer:
             usable = False
     flops = FLOPS_PER_PARAM_TOKEN * params * tokens.value
     away = extrapolation(fit.runs, flops)
-    size = count(params)
+    size, doubts = count(params), _doubts(fit)
     if usable:
         loose = fit.verdict == "weak"
         chip = "the runs determine this only loosely" if loose else "the runs determine this"
         sentences = [_run(fit, params, tokens), place(fit.runs, params, flops, away), *_rule(fit, params)]
+        if doubts and not loose:
+            chip += f", but {doubts}"
         if away > WARN_DECADES:
             chip += ", if the law holds that far out"
         interval = f"{percent(tokens.level, 3)} interval: {ends(tokens)}"
@@ -82,7 +99,18 @@ def answer(fit: ChinchillaFit, params: float) -> Answer:
         headline = "No answer from these runs"
         interval = f"for a model of {size} parameters"
         sentences = [*_why_not(fit, tokens, away), place(fit.runs, params, flops, away)]
-    return Answer(params, tokens, usable, fit.verdict, chip, headline, interval, tuple(sentences), away)
+    below = flops < float(fit.runs.compute.min())
+    said = tuple(sentences)
+    return Answer(
+        params, tokens, usable, fit.verdict, chip, headline, interval, said, away, below, bool(doubts)
+    )
+
+
+def _doubts(fit: ChinchillaFit) -> str:
+    """Say what the runs hold against the law itself, most serious first; empty where that is nothing."""
+    found = {f.code for f in fit.diagnostics.model if f.severity != "info"}
+    known = [words for code, words in _BUT.items() if code in found]
+    return known[0] if known else "a check of the law raised a doubt" if found else ""
 
 
 def refused(error: NotIdentifiedError, runs: RunTable, params: float) -> Answer:
@@ -161,7 +189,7 @@ def _why_not(fit: ChinchillaFit, tokens: Estimate, away: float) -> list[str]:
     """Say why the number that comes out is no answer."""
     reasons = []
     if not tokens.high <= HOPELESS_RATIO * tokens.low:
-        spread = factor(tokens.high / tokens.low if tokens.low > 0 else float("inf"))
+        spread = factor(ratio(tokens.high, tokens.low))
         reasons.append(f"its {percent(tokens.level, 3)} interval runs from {ends(tokens)} tokens ({spread})")
     if away > REFUSE_DECADES:
         reasons.append(f"it lies {decades(away)} beyond the runs")

@@ -269,4 +269,5 @@ def _render(template: str, context: dict[str, Any], spelling: Callable[[str], st
         keep_trailing_newline=True,
     )
     environment.filters["spell"] = spelling
+    environment.filters["count"] = count
     return environment.get_template(template).render(context)

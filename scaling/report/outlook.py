@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scaling.errors import NotIdentifiedError, ScalingError
-from scaling.report.phrases import count, ends, flops_text, percent, plural, value, with_interval
+from scaling.report.phrases import count, ends, flops_text, number, percent, plural, value, with_interval
 from scaling.report.tables import Table
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ def next_runs(fit: ChinchillaFit, head: Answer) -> str:
     """Say which two runs would narrow the answer most; empty where that cannot be said."""
     if not head.usable or head.tokens is None or math.isnan(head.tokens.low):
         return ""
+    if set(fit.law.to_dict()) <= set(fit.settings.fixed):
+        return ""  # nothing is left to learn
     from scaling.design import suggest_runs
 
     runs = fit.runs
@@ -102,7 +104,7 @@ def next_runs(fit: ChinchillaFit, head: Answer) -> str:
         )
     except (ScalingError, FloatingPointError, np.linalg.LinAlgError):
         return ""
-    if not (math.isfinite(best.se_before) and math.isfinite(best.se_after)):
+    if not (0 < best.se_before < math.inf and math.isfinite(best.se_after)):
         return ""
     counts = Counter((count(n, 2), count(d, 2)) for n, d in best.runs)
     listed = " and ".join(
@@ -116,7 +118,21 @@ def next_runs(fit: ChinchillaFit, head: Answer) -> str:
     return (
         f"{listed[0].upper()}{listed[1:]} ({flops_text(spent)} FLOP together; within four times the largest run "
         f"here) would do most for D*({count(head.params)}): its interval should shrink by {percent(1 - shrink)}, to "
-        f"about {low} to {high}."
+        f"about {low} to {high}.{_far_ratio(runs, best.runs)}"
+    )
+
+
+def _far_ratio(runs: RunTable, suggested: tuple[tuple[float, float], ...]) -> str:
+    """Explain suggested runs with more or fewer tokens per parameter than any run here; else empty."""
+    own = runs.tokens / runs.params
+    low, high = float(own.min()), float(own.max())
+    far = list(dict.fromkeys(number(d / n, 2) for n, d in suggested if not low * 0.99 < d / n < high * 1.01))
+    if not far:
+        return ""
+    return (
+        f" At {' and '.join(far)} tokens per parameter, where the runs here have {number(low, 2)} to "
+        f"{number(high, 2)}, such a run measures the law, as that is where the terms of N and D come apart; it is no "
+        "model to use, and it counts on the law holding out there."
     )
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "number",
     "percent",
     "plural",
+    "ratio",
     "value",
     "with_interval",
 ]
@@ -66,6 +67,11 @@ def factor(x: float) -> str:
     if x >= 1e9:
         return f"a factor of {flops_text(float(f'{x:.1g}'))}"
     return f"a factor of {float(f'{x:.2g}'):,.0f}" if x >= 9.95 else f"a factor of {x:.3g}"
+
+
+def ratio(high: float, low: float) -> float:
+    """Divide the ends of an interval; infinite where the lower one is zero."""
+    return high / low if low > 0 else math.inf
 
 
 def decades(away: float) -> str:

@@ -29,12 +29,13 @@ def remedies(fit: ChinchillaFit, head: Answer) -> list[Statement]:
             out.append(entry)
     if head.decades_outside > WARN_DECADES and head.tokens is not None:
         flops = FLOPS_PER_PARAM_TOKEN * head.params * head.tokens.value
-        nearest = flops_text(float(f"{flops / 10**WARN_DECADES:.1g}"))
+        nearest = flops_text(float(f"{flops * 10 ** (WARN_DECADES if head.below else -WARN_DECADES):.1g}"))
+        edge, ends = ("smallest", min) if head.below else ("largest", max)
         out.append(
             Statement(
                 "Come nearer to the question",
-                f"Runs of about {nearest} FLOP would bring it within {WARN_DECADES:g} decades; the largest here "
-                f"spent {flops_text(float(fit.runs.compute.max()))}.",
+                f"Runs of about {nearest} FLOP would bring it within {WARN_DECADES:g} decades; the {edge} here "
+                f"spent {flops_text(float(ends(fit.runs.compute)))}.",
             )
         )
     return list({s.title: s for s in out}.values())

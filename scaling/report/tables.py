@@ -57,7 +57,9 @@ def trade_offs(fit: ChinchillaFit) -> list[str]:
     """Return the coefficients that trade against each other, with their correlation over the draws."""
     names = {"alpha": "α", "beta": "β"}
     out = []
-    for pair, r in correlations(fit).items():
+    with np.errstate(invalid="ignore"):  # a coefficient that no float holds correlates with nothing
+        found = correlations(fit)
+    for pair, r in found.items():
         a, b = (names.get(n.strip(), n.strip()) for n in pair.split(","))
         out.append(f"{a} and {b} {r:+.2f}".replace("-", "−"))
     return out

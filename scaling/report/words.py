@@ -13,7 +13,16 @@ import numpy as np
 from scaling.errors import NotIdentifiedError
 from scaling.findings import Finding
 from scaling.guard import WARN_DECADES
-from scaling.report.phrases import count, decades, factor, flops_text, number, percent, with_interval
+from scaling.report.phrases import (
+    count,
+    decades,
+    factor,
+    flops_text,
+    number,
+    percent,
+    ratio,
+    with_interval,
+)
 
 if TYPE_CHECKING:
     from scaling.report.answer import Answer
@@ -59,7 +68,7 @@ def _loose(fit: ChinchillaFit, f: Finding) -> str:
     low, high = float(f.evidence["low"]), float(f.evidence["high"])
     return (
         f"For {count(float(f.evidence['params']))} parameters, the middle of the runs, the interval of D* already goes "
-        f"from {count(low)} to {count(high)} tokens ({factor(high / low)}). Outside them it can only be looser."
+        f"from {count(low)} to {count(high)} tokens ({factor(ratio(high, low))}). Outside them it can only be looser."
     )
 
 
@@ -148,7 +157,7 @@ def can_tell(fit: ChinchillaFit, head: Answer) -> list[Statement]:
         out.append(
             Statement(
                 "Size and data apart",
-                f"Tokens per parameter run from {number(low, 3)} to {number(high, 3)}, {factor(high / low)}: "
+                f"Tokens per parameter run from {number(low, 3)} to {number(high, 3)}, {factor(ratio(high, low))}: "
                 f"enough to separate the two terms (condition number {number(d.condition_number, 2)}; 25 to 65 is "
                 "usual).",
             )
@@ -171,6 +180,8 @@ def can_tell(fit: ChinchillaFit, head: Answer) -> list[Statement]:
 
 def _middle(fit: ChinchillaFit) -> list[Statement]:
     """Return the optimum in the middle of the runs, where that is determined."""
+    if fit.diagnostics.finding("wide_optimum") is not None:
+        return []  # said as what the runs cannot tell
     middle = float(np.exp(np.log(fit.runs.params).mean()))
     try:
         with warnings.catch_warnings():
@@ -180,7 +191,7 @@ def _middle(fit: ChinchillaFit) -> list[Statement]:
         return []
     if math.isnan(tokens.low):
         return []
-    spread = tokens.high / tokens.low
+    spread = ratio(tokens.high, tokens.low)
     rough = "Roughly, the" if spread > _ROUGH or fit.verdict == "not identified" else "The"
     text = (
         f"For {count(middle)} parameters, {with_interval(tokens)} tokens: {factor(spread)} from end to end."
@@ -193,8 +204,9 @@ def cannot_tell(fit: ChinchillaFit, head: Answer) -> list[Statement]:
     out = [statement(fit, f) for f in fit.diagnostics.findings if f.severity != "info"]
     if head.decades_outside > 0:
         far = head.decades_outside > WARN_DECADES
+        side = "below the smallest" if head.below else "beyond the largest"
         text = (
-            f"The question lies {decades(head.decades_outside)} away from the nearest run. Intervals say how the "
+            f"The question lies {decades(head.decades_outside)} {side} run. Intervals say how the "
             "fitted formula may vary there, not whether the formula still holds."
         )
         out.append(Statement("Whether the law holds that far out", text, "error" if far else "warning"))

@@ -16,7 +16,9 @@ import pytest
 from scaling import Finding, NotIdentifiedError, RunTable, datasets, fit_chinchilla
 from scaling.report import Origin, Report, build_report, phrases, words
 from scaling.report.answer import answer
+from scaling.report.outlook import _far_ratio
 from scaling.report.remedies import remedies
+from scaling.units import format_count
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,6 +74,41 @@ def straight(n_sizes: int = 5, noise: float = 0.002, seed: int = 0) -> dict[str,
     return {"params": N, "tokens": D, "loss": loss}
 
 
+# --- fits that determine next to nothing --------------------------------------------------------
+
+HELD = {"E": 1.82, "A": 482.0, "B": 2085.0, "alpha": 0.348, "beta": 0.366}
+
+
+def flat(a: float, b: float, noise: float = 0.003, seed: int = 0) -> dict[str, np.ndarray]:
+    """Runs on which size (a = 0) or data (b = 0) or both have no effect."""
+    N, D = (x.ravel() for x in np.meshgrid(np.geomspace(1e7, 1e9, 6), np.geomspace(1e9, 1e11, 4)))
+    loss = 1.8 + a * 482 / N**0.348 + b * 2085 / D**0.366
+    rng = np.random.default_rng(seed)
+    return {"params": N, "tokens": D, "loss": loss * np.exp(noise * rng.normal(size=N.size))}
+
+
+@pytest.mark.usefixtures("no_plots")
+@pytest.mark.parametrize(
+    ("runs", "options"),
+    [
+        *((flat(1, 0, seed=seed), {}) for seed in (0, 3, 6)),
+        (flat(0, 1), {}),
+        (flat(0, 0), {}),
+        (flat(1, 1, noise=0.0), {}),
+        (straight(), {"fixed": HELD}),
+        (straight(), {"fixed": {"alpha": 50}}),
+        (straight(), {"fixed": {"A": 1e-9}}),
+    ],
+)
+def test_a_degenerate_fit_gets_a_page(runs, options):
+    """Intervals from zero, laws that are flat, nothing left to fit: there are words for all of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = fit_chinchilla(**runs, n_boot=40, **options)
+    page = text_of(build_report(fit))
+    assert fit.verdict == "identified" or "No answer" in page or "loosely" in page
+
+
 # --- words follow the data ---------------------------------------------------------------------
 
 IDENTIFIED = (
@@ -98,6 +135,52 @@ def test_words_flip_between_identified_and_not(hoffmann, sweep):
         assert phrase in good and phrase not in bad, phrase
     for phrase in NOT_IDENTIFIED:
         assert phrase in bad and phrase not in good, phrase
+
+
+def with_findings(fit, *, identification=(), model=()):
+    d = replace(fit.diagnostics, identification=tuple(identification), model=tuple(model))
+    return replace(fit, diagnostics=d)
+
+
+BEND = Finding("curvature_in_residuals", "warning", "They bend.", {"share": 0.4, "p_value": 0.001})
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_an_identified_law_that_the_runs_bend_away_from_says_so_first(hoffmann):
+    bent, straight_ = (build_report(with_findings(hoffmann, model=m)) for m in ((BEND,), ()))
+    assert bent.head.chip == "the runs determine this, but bend away from the law"
+    assert "bend away from the law" in bent.prediction.partition("- verdict")[0]
+    assert '<section class="answer weak">' in bent.html
+    assert straight_.head.chip == "the runs determine this"
+    assert '<section class="answer identified">' in straight_.html
+    other = Finding("of_a_later_version", "warning", "Odd.", {})
+    assert "raised a doubt" in build_report(with_findings(hoffmann, model=(other,))).head.chip
+
+
+def test_one_fact_is_not_told_as_both_good_and_bad(hoffmann):
+    title = "optimum in the middle of the runs"
+    wide = Finding("wide_optimum", "warning", "", {"params": 1e9, "low": 0.0, "high": 1e12})
+    for findings, shown in (((), True), ((wide,), False)):
+        fit = with_findings(hoffmann, identification=findings)
+        told = [s.title for s in words.can_tell(fit, answer(fit, 1e9))]
+        assert any(title in t for t in told) == shown
+    doubts = {s.title: s.text for s in words.cannot_tell(fit, answer(fit, 1e9))}
+    assert "an unlimited factor" in doubts["The optimum is loose even inside the runs"]
+
+
+def test_the_side_of_the_runs_is_named(hoffmann):
+    for params, side in ((1e11, "beyond the largest run"), (1e5, "below the smallest run")):
+        head = answer(hoffmann, params)
+        assert any(side in s.text for s in words.cannot_tell(hoffmann, head)), side
+
+
+def test_suggested_runs_of_unusual_shape_are_explained():
+    runs = RunTable.from_arrays(params=[1e8, 1e8], tokens=[1e9, 3e10], loss=[3.0, 2.9])
+    assert _far_ratio(runs, ((1e8, 1e10), (1e9, 1e10))) == ""
+    said = _far_ratio(runs, ((1e8, 1e10), (3.3e8, 1.3e12)))
+    assert (
+        "3,900 tokens per parameter, where the runs here have 10 to 300" in said and "no model to use" in said
+    )
 
 
 @pytest.mark.usefixtures("no_plots")
@@ -211,7 +294,9 @@ def test_numbers_are_those_of_the_fit(hoffmann):
 def test_the_written_prediction(hoffmann, page_of_hoffmann):
     prediction = page_of_hoffmann.prediction
     tokens = hoffmann.tokens_at(1e9)
-    assert f"D*(1000000000) = {tokens.value!r} tokens, 95% [{tokens.low!r}, {tokens.high!r}]" in prediction
+    value, low, high = (format_count(x, 4) for x in (tokens.value, tokens.low, tokens.high))
+    assert f"D*(1B) = {value} tokens, 95% [{low}, {high}]" in prediction
+    assert not re.search(r"\d{6,}", prediction.partition("## Law")[0]), "numbers are for people up here"
     assert "verdict on the law: identified" in prediction
     assert hoffmann.law.to_json() in prediction
     assert not re.search(r"\b20[2-9]\d-\d\d-\d\d\b", prediction), "a date makes two runs differ"
