@@ -121,6 +121,9 @@ def _evaluate(frame: pd.DataFrame, where: Any, source: str) -> NDArray[np.bool_]
         else:
             result = where if hasattr(where, "__len__") else where(frame)
         if isinstance(result, pd.DataFrame) and callable(where):
+            numbers = frame.select_dtypes("number").columns.intersection(result.columns)
+            if not result[numbers].equals(frame.loc[result.index, numbers]):
+                raise ValueError("the rows it returns are not those of the frame: keep its index")
             return np.asarray(frame.index.isin(result.index))
         mask = np.asarray(result.tolist() if isinstance(result, np.ma.MaskedArray) else result)
     except Exception as error:  # a query can fail in every way Python code can

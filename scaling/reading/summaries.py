@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,15 @@ from numpy.typing import NDArray
 
 from scaling.cells import is_missing
 from scaling.errors import DataError
+from scaling.reading.columns import read_header
 from scaling.reading.draft import Draft
 from scaling.reading.words import is_summary_word
 from scaling.units import parse_count
 
 #: A column of names has this many names for every summary word, where the words stand between the names.
 _NAMES_PER_WORD = 2
+_ROW_NAMES = ("seed", "run_id", "trunk_id")
+_PERCENTILE = re.compile(r"\d+(\.\d+)?%")
 
 
 def check_summaries(draft: Draft) -> None:
@@ -47,9 +51,16 @@ def check_summaries(draft: Draft) -> None:
 def _in_column(draft: Draft, name: str, cells: NDArray[Any]) -> dict[int, str]:
     """Return position among the kept rows -> word, for the summary rows that a column names."""
     texts = ["" if is_missing(cell) else str(cell).strip() for cell in cells.tolist()]
-    words = {
-        i: text for i, text in enumerate(texts) if is_summary_word(text) and _else_numeric(draft, name, i)
-    }
+    words = {i: text for i, text in enumerate(texts) if is_summary_word(text)}
+    header = read_header(name)
+    if words and header is not None and header.role in _ROW_NAMES:
+        names = [text for i, text in enumerate(texts) if text and i not in words]
+        if names and all(_is_number_or_empty(text, draft.decimal) for text in names):
+            return words  # seeds 0, 1, Mean: whatever else the row repeats of its group
+    words = {i: text for i, text in words.items() if _else_numeric(draft, name, i)}
+    if words:
+        # The quartiles that describe() of pandas writes between min and max.
+        words |= {i: text for i, text in enumerate(texts) if _PERCENTILE.fullmatch(text)}
     if not words or len(words) == len(texts):
         return {}
     names = [text for i, text in enumerate(texts) if text and i not in words]

@@ -13,4 +13,4 @@ SUMMARY_WORDS = frozenset(
 
 def is_summary_word(cell: Any) -> bool:
     """Tell whether a cell is nothing but the name of a summary."""
-    return isinstance(cell, str) and cell.strip().rstrip(":").strip().lower() in SUMMARY_WORDS
+    return isinstance(cell, str) and cell.strip(" \t*_:").lower() in SUMMARY_WORDS

@@ -62,6 +62,7 @@ def test_where_reads_text_tables_as_numbers_and_quantities_by_their_name():
         (lambda f: [True], "one True or False per row"),
         (lambda f: 1 / 0, "ZeroDivisionError"),
         (3, "cannot be evaluated"),
+        (lambda f: f[f.loss < 3].reset_index(drop=True), "not those of the frame: keep its index"),
         ("seed = 7", "where='seed = 7' assigns instead of comparing.*use =="),
         ("sede = 7 and params > 1e8", "use =="),
         ([0, 3], "one True or False per row"),

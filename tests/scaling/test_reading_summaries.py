@@ -43,6 +43,23 @@ def test_summaries_of_every_group_and_at_the_foot():
         assert caught.value.rows == (6, 7)
 
 
+def test_a_mean_over_seeds_repeats_the_name_of_its_group():
+    body = (
+        "A,0,1e8,2e9,3.4\nA,1,1e8,2e9,3.41\nA,Mean,1e8,2e9,3.405\nB,0,2e8,4e9,3.1\nB,**Mean**,2e8,4e9,3.1\n"
+    )
+    with pytest.raises(DataError) as caught:
+        load_runs(io.StringIO("model,seed,params,tokens,loss\n" + body))
+    assert caught.value.rows == (4, 6)
+
+
+def test_what_describe_writes_under_a_table():
+    frame = pd.concat([BASE, BASE.describe()])
+    for source, first in ((frame, 4), (io.StringIO(frame.to_csv()), 6)):
+        with pytest.raises(DataError, match="a summary of other rows") as caught:
+            load_runs(source)
+        assert caught.value.rows == tuple(range(first, first + 8))
+
+
 def test_a_total_in_the_index_of_a_frame():
     frame = BASE.copy()
     frame.loc["Total"] = frame.sum()
@@ -66,6 +83,7 @@ def test_a_summary_outside_the_selection_does_not_matter():
         {"pooling": ["cls", "mean", "mean", "mean"]},
         {"reduction": ["mean"] * 4},
         {"run_id": list("abcd"), "reduction": ["mean", "sum", "mean", "sum"]},
+        {"noise": ["none", "10%", "20%", "30%"]},
         {"run_id": list("abcd"), "reduction": ["none", "x", "y", "sum"]},
     ],
 )
