@@ -152,7 +152,8 @@ def expected_hours(
     undisturbed = _array("work", work) + save * (whole + (rest > 1e-12))
     failures = expected_interruptions(work, rate, interval=interval, checkpoint=checkpoint)
     with np.errstate(invalid="ignore"):  # an infinite number of free restarts costs nothing
-        running = np.where(r > 0, failures / np.where(r > 0, r, 1.0), undisturbed)
+        # Below 1e-200 an hour nothing happens, and a quotient of such numbers has no digits left.
+        running = np.where(r > 1e-200, failures / np.where(r > 1e-200, r, 1.0), undisturbed)
         restarts = np.where(again > 0, again * failures, 0.0)
     return np.asarray(np.maximum(running, undisturbed) + restarts)
 
