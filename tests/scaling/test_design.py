@@ -169,7 +169,7 @@ def test_suggested_runs_are_the_best_of_their_grid_and_affordable() -> None:
 def test_a_run_suggested_twice_is_written_once() -> None:
     text = str(Suggestion(((8e9, 4e9), (8e9, 4e9)), 0.3, 0.2, "ln D*(1B)"))
     assert text == (
-        "Adding runs at 2 times N=8B, D=4B would take the predicted standard error of ln D*(1B) from 0.3 to 0.2."
+        "Adding runs at N=8B, D=4B (2 times) would take the predicted standard error of ln D*(1B) from 0.3 to 0.2."
     )
 
 
