@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from economics.budget_law import law_findings, require_optimum
 from economics.budget_plan import BudgetPlan
 from economics.errors import EconomicsError
 from economics.run_cost import cost
@@ -19,6 +20,7 @@ from economics.run_result import RunCost
 from scaling.errors import DataError
 from scaling.estimate import Estimate
 from scaling.findings import Finding
+from scaling.guard import Unidentified
 from scaling.units import parse_count
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ def solve_budget(
     N: float | str | None = None,
     quantile: float | str = 0.5,
     level: float | None = None,
+    unidentified: Unidentified = "raise",
     **settings: Any,
 ) -> BudgetPlan:
     """Return the run with the lowest predicted loss that a sum of money buys.
@@ -66,6 +69,8 @@ def solve_budget(
         Which quantile of the cost must equal the money: 0.5 is as likely over as under, 0.9 is safe.
     level : float, optional
         Of the loss interval; the fit's own.
+    unidentified : {"raise", "return"}
+        What to do when the runs behind `fit` do not determine the best size.
     **settings
         Arguments of `cost`: gpu, n_gpus, market, price, mfu, arch, overheads ... With n_gpus given, the number
         stays; without, the run ends in about a month.
@@ -79,6 +84,8 @@ def solve_budget(
     ------
     BudgetError
         The money does not even start the machines.
+    NotIdentifiedError
+        N is open and the runs behind `fit` do not determine it.
     DataError
         Neither N nor a law is given, or an argument cannot be.
 
@@ -129,6 +136,8 @@ def solve_budget(
             assert predict is not None
             loss = _loss_of(predict)
             best = search.best(loss)
+            if fit is not None and unidentified == "raise":
+                require_optimum(fit, best)
             span = search.span(loss, best)
         start = search.start_of(best)
     affordable, nothing = _affordable(best, start, money)
@@ -285,16 +294,5 @@ def _findings(
     if chosen:
         words = f"{run.plan.n_gpus} GPUs were chosen, so that the run ends in about a month: give n_gpus."
         found.append(Finding("n_gpus_chosen", "info", words, {"n_gpus": run.plan.n_gpus}))
-    if fit is not None:
-        from scaling.diagnose import extrapolation
-
-        away = extrapolation(fit.runs, 6.0 * run.plan.params * run.plan.tokens)
-        if away > 0:
-            words = f"the run lies {away:.1f} decades of compute beyond the runs the law was fitted to."
-            found.append(
-                Finding("extrapolation", "warning" if away > 1 else "info", words, {"decades": away})
-            )
-    if law is not None and run.plan.active != run.plan.params:
-        words = "the law is asked for all parameters of a mixture; it knows dense models."
-        found.append(Finding("law_of_dense_models", "warning", words, {}))
+    found += law_findings(run, law, fit)
     return tuple(found)
