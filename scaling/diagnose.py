@@ -137,7 +137,7 @@ def diagnose(
         *influence_findings(rows_out, table, law, draws),
     )
     remedy = ""
-    if any(f.severity != "info" for f in identification):
+    if n_free and any(f.severity != "info" for f in identification):
         open_floor = any(f.code == "e_at_bound" for f in identification)
         target = "E" if open_floor else f"ln_tokens@{reference:.4g}"
         noise = max(noise_sd(residuals, n_free), 1e-4)

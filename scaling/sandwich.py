@@ -68,6 +68,8 @@ def scaled_eigen(bread: Array) -> tuple[Array, Array, Array]:
 
 def sandwich(bread: Array, meat: Array, gradient: Array) -> float:
     """Return the standard error of a quantity with this gradient; infinite where it is left open."""
+    if not gradient.size:
+        return 0.0  # nothing was left to be fitted
     values, vectors, length = scaled_eigen(bread)
     g = vectors.T @ (gradient / length)
     open_ = values < _SINGULAR * values.max()

@@ -316,3 +316,10 @@ def test_noise_of_a_fit_that_passes_through_runs_is_not_zero() -> None:
     """Eight runs, five coefficients: five residuals vanish whatever the noise."""
     residuals = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.004, -0.005, 0.006])
     assert noise_sd(residuals, 5) == pytest.approx(1.4826 * 0.005)
+
+
+@pytest.mark.parametrize("n_boot", [0, 20])
+def test_a_law_held_entirely_is_judged_without_a_fit(n_boot: int) -> None:
+    held = {"E": 1.82, "A": 482.0, "B": 2085.0, "alpha": 0.348, "beta": 0.366}
+    fit = fit_chinchilla(datasets.builtin("hoffmann2022"), fixed=held, n_boot=n_boot)
+    assert fit.law.to_dict() == pytest.approx(held)
