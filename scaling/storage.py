@@ -19,7 +19,8 @@ from scaling.diagnose import Diagnostics
 from scaling.errors import DataError
 from scaling.findings import Finding
 from scaling.influence import Influence
-from scaling.laws.chinchilla import ChinchillaLaw
+from scaling.intervals import check_level, check_method
+from scaling.laws.chinchilla import COEFFICIENTS, ChinchillaLaw
 from scaling.runs import RunTable
 from scaling.settings import Settings
 from scaling.solver import Certificate
@@ -177,7 +178,7 @@ def _fit_from_dict(data: dict[str, Any]) -> ChinchillaFit:
     certificate = dict(data["certificate"])
     if certificate["second_basin"] is not None:
         certificate["second_basin"] = tuple(certificate["second_basin"])
-    return ChinchillaFit(
+    fit = ChinchillaFit(
         law=ChinchillaLaw.from_dict(data["law"]),
         objective=data["objective"],
         certificate=Certificate(**certificate),
@@ -192,6 +193,26 @@ def _fit_from_dict(data: dict[str, Any]) -> ChinchillaFit:
         cluster=rows["cluster"].astype(np.int64),
         settings=Settings(**data["settings"]),
     )
+    _check_whole(fit)
+    return fit
+
+
+def _check_whole(fit: ChinchillaFit) -> None:
+    """Raise `DataError` for a fit whose parts do not belong together, as after an edit by hand."""
+    check_level(fit.settings.level)
+    check_method(fit.settings.interval)
+    coefficients = [np.asarray(getattr(fit.draws, name)) for name in COEFFICIENTS]
+    if len({v.shape for v in coefficients}) != 1 or coefficients[0].ndim != 1:
+        raise DataError("not a saved fit: the draws do not hold one value of each coefficient per refit")
+    # Huber(z) = c z - c^2/2 with c the clipped residual: the objective that the fit minimised.
+    z = fit.residuals * fit.scale
+    c = np.clip(z, -fit.settings.delta, fit.settings.delta)
+    objective = float(fit.weights @ (c * (z - c / 2)))
+    if not math.isclose(objective, fit.objective, rel_tol=1e-6, abs_tol=1e-18 * len(z)):
+        raise DataError(
+            f"not a saved fit: its law has the objective {objective:.6g} on its runs, not {fit.objective:.6g}: "
+            "the law, the runs or the settings were changed after the fit"
+        )
 
 
 def runs_to_dict(runs: RunTable) -> dict[str, Any]:

@@ -163,3 +163,26 @@ def test_damaged_fits_are_refused(part: str, put: object) -> None:
 def test_a_fit_cut_short_is_refused() -> None:
     with pytest.raises(DataError, match="not a saved fit"):
         ChinchillaFit.from_json(fit().to_json()[:-40])
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("law", "E"), 1.0, "changed after the fit"),
+        (("objective",), 1.0, "changed after the fit"),
+        (("draws", "E"), [1.0], "one value of each coefficient"),
+        (("settings", "level"), 95, "level must lie between 0 and 1"),
+        (("settings", "interval"), "foo", "interval must be one of"),
+        (("settings", "delta"), 1e-2, "changed after the fit"),
+        (("law", "E"), "high", "missing or damaged"),
+    ],
+)
+def test_an_edited_fit_is_not_taken_for_a_fit(path: tuple[str, ...], value: object, message: str) -> None:
+    fit = fit_chinchilla(datasets.builtin("hoffmann2022"), n_boot=50)
+    data = json.loads(fit.to_json())
+    part = data
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    with pytest.raises(DataError, match=message):
+        ChinchillaFit.from_json(json.dumps(data))
