@@ -171,10 +171,10 @@ def test_a_fit_cut_short_is_refused() -> None:
         (("law", "E"), 1.0, "changed after the fit"),
         (("objective",), 1.0, "changed after the fit"),
         (("draws", "E"), [1.0], "one value of each coefficient"),
-        (("settings", "level"), 95, "level must lie between 0 and 1"),
+        (("settings", "level"), 95, "level must"),
         (("settings", "interval"), "foo", "interval must be one of"),
         (("settings", "delta"), 1e-2, "changed after the fit"),
-        (("law", "E"), "high", "missing or damaged"),
+        (("law", "E"), "high", "number"),
     ],
 )
 def test_an_edited_fit_is_not_taken_for_a_fit(path: tuple[str, ...], value: object, message: str) -> None:
