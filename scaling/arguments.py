@@ -34,9 +34,9 @@ def check_delta(delta: float) -> None:
     """Raise `DataError` unless `delta` is a Huber threshold: positive and finite."""
     if not _number(delta) > 0:
         raise DataError(f"delta must be a positive number, got {delta!r}", column="delta")
-    if not _SMALLEST_DELTA <= delta <= 1:
+    if delta < _SMALLEST_DELTA:
         raise DataError(
-            f"delta must lie between {_SMALLEST_DELTA:g} and 1 (log loss; 1e-3 in Hoffmann et al.), got {delta!r}",
+            f"delta must be {_SMALLEST_DELTA:g} or more (log loss; 1e-3 in Hoffmann et al.), got {delta!r}",
             column="delta",
         )
 

@@ -124,6 +124,8 @@ _MEANING: dict[str, tuple[str, str | Callable[[ChinchillaFit, Finding], str]]] =
         "A few runs move the law",
         "Decide whether they belong, and say so when you drop them.",
     ),
+    "gross_outlier": ("Runs far from the law", ""),
+    "copied_rows": ("Copies among the runs", ""),
 }
 
 
