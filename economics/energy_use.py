@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from economics.grid import GridIntensity, grid_intensity
-from economics.power import Factor, power_drawn, pue_factor, rated_power, server_factor
+from economics.power import Factor, power_drawn, pue_factor, rated_power, server_factor, unknown_power
 from scaling.errors import DataError
 from scaling.estimate import Estimate
 from scaling.units import parse_count
@@ -35,8 +35,9 @@ class EnergyFactors:
     ----------
     gpu : str
         Name of the GPU.
-    watts : float
-        Power of one GPU to start from: its rating, or the mean its vendor measured.
+    watts : float or None
+        Power of one GPU to start from: its rating, or the mean its vendor measured; None where neither is
+        published: energy is then unknown, not zero.
     drawn, server, pue : Factor
         Share of the rating that is drawn, server over GPU power, facility over server energy.
     grid : GridIntensity or None
@@ -44,7 +45,7 @@ class EnergyFactors:
     """
 
     gpu: str
-    watts: float
+    watts: float | None
     drawn: Factor
     server: Factor
     pue: Factor
@@ -52,8 +53,14 @@ class EnergyFactors:
 
     @property
     def kw(self) -> tuple[float, float, float]:
-        """Kilowatts per GPU at the central values: board, with its share of the server, of the facility."""
-        board = self.watts / 1e3 * self.drawn.value
+        """Kilowatts per GPU at the central values: board, with its share of the server, of the facility.
+
+        Raises
+        ------
+        DataError
+            The power is not published.
+        """
+        board = self._rated_kw * self.drawn.value
         return board, board * self.server.value, board * self.server.value * self.pue.value
 
     @property
@@ -61,17 +68,22 @@ class EnergyFactors:
         """Kilograms of CO2 per kWh, or None."""
         return None if self.grid is None else self.grid.g_per_kwh / 1e3
 
+    @property
+    def _rated_kw(self) -> float:
+        if self.watts is None:
+            raise DataError(unknown_power(self.gpu, "watts=..."), column="watts")
+        return self.watts / 1e3
+
     def sample_kw(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
-        """Draw kilowatts per GPU: shape (3, n), for board, server and facility."""
-        board = self.watts / 1e3 * self.drawn.sample(rng, n)
+        """Draw kilowatts per GPU: shape (3, n), for board, server and facility; raises as `kw`."""
+        board = self._rated_kw * self.drawn.sample(rng, n)
         server = board * self.server.sample(rng, n)
         return np.stack([board, server, server * self.pue.sample(rng, n)])
 
     def __str__(self) -> str:
         grid = "no region given: CO2 unknown" if self.grid is None else str(self.grid)
-        return "\n".join(
-            (f"{self.gpu} {self.watts:g} W", *map(str, (self.drawn, self.server, self.pue)), grid)
-        )
+        rated = f"{self.watts:g} W" if self.watts is not None else "(power not published)"
+        return "\n".join((f"{self.gpu} {rated}", *map(str, (self.drawn, self.server, self.pue)), grid))
 
     def to_dict(self) -> dict[str, Any]:
         """Return them as plain types."""
@@ -137,6 +149,7 @@ class Energy:
 def energy_factors(
     gpu: GPU | str,
     *,
+    watts: float | str | None = None,
     fraction: float | str | None = None,
     server: float | str | None = None,
     pue: float | str | None = None,
@@ -148,6 +161,8 @@ def energy_factors(
     ----------
     gpu : GPU or str
         The accelerator.
+    watts : float or str, optional
+        Rated power of one GPU; that of the table, if not given.
     fraction : float or str, optional
         Share of its rated power ("70%") a node draws (`economics.power.power_drawn`).
     server : float, optional
@@ -171,11 +186,11 @@ def energy_factors(
         from economics.hardware import gpu as find
 
         gpu = find(gpu)
-    watts, measured = rated_power(gpu)
+    rated, measured = rated_power(gpu, watts)
     drawn = power_drawn(1.0 if measured and fraction is None else fraction)
     return EnergyFactors(
         gpu=gpu.name,
-        watts=watts,
+        watts=rated,
         drawn=drawn,
         server=server_factor(gpu, server),
         pue=pue_factor(pue),
@@ -187,6 +202,7 @@ def energy(
     gpu_hours: float | str,
     gpu: GPU | str,
     *,
+    watts: float | str | None = None,
     fraction: float | str | None = None,
     server: float | str | None = None,
     pue: float | str | None = None,
@@ -199,7 +215,7 @@ def energy(
     ----------
     gpu_hours : float or str
         Hours times GPUs ("1M"), as billed (idle hours draw less than this assumes).
-    gpu, fraction, server, pue, region
+    gpu, watts, fraction, server, pue, region
         As in `energy_factors`.
     measured_gpu_kwh : float, optional
         Energy of the boards from their counters; replaces hours, rating and share. None where there is no
@@ -212,7 +228,7 @@ def energy(
     Raises
     ------
     UnknownGPU, UnknownRegion, DataError
-        As `energy_factors`; or hours or measured energy that are not positive.
+        As `energy_factors`; power that is not published; or hours or measured energy that are not positive.
 
     Examples
     --------
@@ -225,7 +241,7 @@ def energy(
     hours = parse_count(gpu_hours)
     if not (np.isfinite(hours) and hours > 0):
         raise DataError(f"gpu_hours must be positive, got {gpu_hours!r}", column="gpu_hours")
-    factors = energy_factors(gpu, fraction=fraction, server=server, pue=pue, region=region)
+    factors = energy_factors(gpu, watts=watts, fraction=fraction, server=server, pue=pue, region=region)
     value = np.array(factors.kw) * hours
     draws = factors.sample_kw(np.random.default_rng(0), _DRAWS) * hours
     if measured_gpu_kwh is not None:
@@ -235,7 +251,7 @@ def energy(
                 f"missing counter, leave it out.",
                 column="measured_gpu_kwh",
             )
-        most = _MOST_OF_RATING * factors.watts / 1e3 * hours
+        most = _MOST_OF_RATING * factors._rated_kw * hours
         if measured_gpu_kwh > most:
             raise DataError(
                 f"measured_gpu_kwh={measured_gpu_kwh:g} is {measured_gpu_kwh / most * _MOST_OF_RATING:.3g} times what "

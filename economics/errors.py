@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from scaling.errors import DataError, ScalingError, ScalingWarning
 from scaling.findings import Finding
+
+if TYPE_CHECKING:
+    from scaling.estimate import Estimate
 
 
 class EconomicsError(ScalingError):
@@ -43,6 +46,18 @@ class PriceError(EconomicsError, DataError):
     def __init__(self, message: str, *, findings: Sequence[Finding] = (), **evidence: Any) -> None:
         super().__init__(message, **evidence)
         self.findings = tuple(findings)
+
+
+class NoQuoteError(PriceError):
+    """The price book has no such quote.
+
+    `known` holds what a run takes all the same (`gpu_hours`, `wall_hours`, and `energy_kwh`, `co2_kg` where they are
+    known), where `economics.cost` was asked.
+    """
+
+    def __init__(self, message: str, *, known: Mapping[str, Estimate] | None = None, **evidence: Any) -> None:
+        super().__init__(message, **evidence)
+        self.known = dict(known or {})
 
 
 class MissingExtraError(EconomicsError, ImportError):

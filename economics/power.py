@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: The range of a factor is its 5th to 95th percentile.
 _Z = NormalDist().inv_cdf(0.95)
+#: The highest rating in the table of accelerators is 1,400 W (a test looks); several times that is a node.
+MOST_WATTS = 5000
 
 
 @dataclass(frozen=True)
@@ -154,21 +156,48 @@ def pue_factor(value: float | str | None = None) -> Factor:
     return _given("PUE", value)
 
 
-def rated_power(gpu: GPU) -> tuple[float, bool]:
-    """Watts to start from, and whether they are a mean that was measured rather than a rating.
+def rated_power(gpu: GPU, watts: float | str | None = None) -> tuple[float | None, bool]:
+    """Watts of one GPU to start from, and whether they are a mean that was measured rather than a rating.
+
+    Parameters
+    ----------
+    gpu : GPU
+        The accelerator.
+    watts : float or str, optional
+        A rating of your own.
+
+    Returns
+    -------
+    watts : float or None
+        None where neither rating nor measurement is published.
+    measured : bool
 
     Raises
     ------
     DataError
-        Neither is published.
+        Watts that no board has.
     """
+    if watts is not None:
+        number = _number("watts", watts)
+        if not 1 <= number <= MOST_WATTS:
+            raise DataError(
+                f"watts is the rated power of one GPU, 1 to {MOST_WATTS:,} W; got {watts!r}: kilowatts, or a node?",
+                column="watts",
+            )
+        return number, False
     if gpu.tdp_w is not None:
         return float(gpu.tdp_w), False
     if gpu.measured_power_w is not None:
         return float(gpu.measured_power_w), True
-    # A part of the user's own is in no table: `gpu` knows it by the object alone.
-    how = f"gpu({gpu.name!r}, tdp_w=...)" if gpu.verified != "user" else f"tdp_w=... to the GPU {gpu.name!r}"
-    raise DataError(f"the power of {gpu.name} is not published: give {how}, in watts", column="gpu")
+    return None, False
+
+
+def unknown_power(gpu: str, argument: str) -> str:
+    """Say that the power of a GPU is not published, and which argument takes it."""
+    return (
+        f"the power of {gpu} is not published, so energy and CO2 are not known: {argument} takes the rated power of "
+        "one GPU."
+    )
 
 
 def _number(name: str, value: object) -> float:

@@ -11,7 +11,7 @@ from datetime import date as Date, timedelta
 from pathlib import Path
 from statistics import median
 
-from economics.errors import PriceError, StalePriceWarning
+from economics.errors import NoQuoteError, PriceError, StalePriceWarning
 from economics.hardware import GPU, gpu as find_gpu
 from economics.price_book import PriceBook, load_book, today
 from economics.price_checks import CEILING_USD, SENTINELS, floor_usd
@@ -62,8 +62,8 @@ def prices(
     Raises
     ------
     UnknownGPU
-    PriceError
-        No quote is left; the message says which there are.
+    NoQuoteError
+        No quote is left; the message says which there are. A `PriceError`, as every other fault here.
 
     Warns
     -----
@@ -198,7 +198,7 @@ def _need(rows: list[PriceRow], book: PriceBook, name: str, what: str, market: M
     there = {m: sum(1 for row in book if row.gpu == name and row.market == m) for m in MARKETS}
     have = ", ".join(f"{n} {m}" for m, n in there.items() if n) or "none at all"
     own = "Reserved prices are agreed one by one: " if market == "reserved" else "If you have a quote: "
-    raise PriceError(
+    raise NoQuoteError(
         f"no quote for {name} {what}. Quotes for it: {have}. {own}add_price(...) keeps it, and "
         "price=... in cost() uses it once.",
         column="market",

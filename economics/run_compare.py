@@ -44,19 +44,25 @@ class WhatIf(RunCost):
     changes: Mapping[str, Any]
 
     @cached_property
-    def difference(self) -> dict[str, Estimate]:
-        """Return this less the one before, draw by draw: usd, gpu_hours, wall_hours, energy_kwh, co2_kg."""
-        return {
-            name: estimate_of(
-                draws_of(self, name) - draws_of(self.before, name), f"difference of {name}", unit
-            )
-            for name, unit in ANSWERS.items()
-        }
+    def difference(self) -> dict[str, Estimate | None]:
+        """Return this less the one before, draw by draw: usd, gpu_hours, wall_hours, energy_kwh, co2_kg.
+
+        Energy and CO2 are None where one of the two does not know them.
+        """
+        found: dict[str, Estimate | None] = {}
+        for name, unit in ANSWERS.items():
+            after, before = draws_of(self, name), draws_of(self.before, name)
+            if after is None or before is None:
+                found[name] = None
+            else:
+                found[name] = estimate_of(after - before, f"difference of {name}", unit)
+        return found
 
     @property
     def ratio(self) -> Estimate:
         """Return this over the one before, in dollars."""
-        return estimate_of(draws_of(self, "usd") / draws_of(self.before, "usd"), "cost after / before", "")
+        ratio = self.outcome.total_usd / self.before.outcome.total_usd
+        return estimate_of(ratio, "cost after / before", "")
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -81,14 +87,14 @@ class WhatIf(RunCost):
             "changes": {k: plain_value(v) for k, v in self.changes.items()},
             "before": self.before.to_dict(),
             "after": plain(self),
-            "difference": {k: e.to_dict() for k, e in self.difference.items()},
+            "difference": {k: e.to_dict() if e else None for k, e in self.difference.items()},
         }
 
 
-def draws_of(run: RunCost, name: str) -> Array:
-    """Return the draws behind an answer."""
+def draws_of(run: RunCost, name: str) -> Array | None:
+    """Return the draws behind an answer; None where it is not known."""
     if name == "energy_kwh":
-        return run.energy_draws[2]
+        return None if run.energy_draws is None else run.energy_draws[2]
     if name == "co2_kg":
         return run.co2_draws
     out = run.outcome

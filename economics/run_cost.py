@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import date as Date
 from typing import TYPE_CHECKING, Any, Literal
 
+from economics.errors import NoQuoteError
+from economics.price_search import fixed_price
 from economics.run_plan import make_plan
 from economics.run_result import RunCost
 
@@ -89,7 +91,7 @@ def cost(
     act_ckpt, code_base
         As in `MfuModel.predict`.
     pue, energy
-        Facility over server energy; ``fraction`` and ``server`` of `energy_factors`.
+        Facility over server energy; ``watts``, ``fraction`` and ``server`` of `energy_factors`.
 
     Returns
     -------
@@ -98,7 +100,8 @@ def cost(
     Raises
     ------
     DataError
-        An argument that is missing or cannot be. UnknownGPU, PriceError, MfuError, UnknownRegion are such.
+        An argument that is missing or cannot be. UnknownGPU, PriceError, MfuError, UnknownRegion are such. Where the
+        price book has no quote, the error (`NoQuoteError`) says the hours and the energy all the same.
 
     Examples
     --------
@@ -109,4 +112,24 @@ def cost(
     GPU-hours: 267 h, 80% [267, 267]
     """
     asked = dict(locals())
-    return RunCost(make_plan(asked), asked)
+    try:
+        return RunCost(make_plan(asked), asked)
+    except NoQuoteError as error:
+        raise _without_price(error, asked) from None
+
+
+def _without_price(error: NoQuoteError, asked: dict[str, Any]) -> NoQuoteError:
+    """Return the refusal of a run that nothing prices, with what the run takes all the same."""
+    unpriced = {**asked, "price": fixed_price(1.0, market=asked["market"]), "provider": None}
+    run = RunCost(make_plan(unpriced), unpriced)
+    answers = {name: getattr(run, name) for name in ("gpu_hours", "wall_hours", "energy_kwh", "co2_kg")}
+    known = {name: answer for name, answer in answers.items() if answer is not None}
+    words = "; ".join(
+        repr(known[name]) for name in ("gpu_hours", "wall_hours", "energy_kwh") if name in known
+    )
+    return NoQuoteError(
+        f"{error} What is known without a price: {words}.",
+        known=known,
+        column=error.column,
+        source=error.source,
+    )

@@ -195,8 +195,10 @@ def gamma_of(mean: Array, var: Array, z: Array) -> Array:
     )  # three products: a power takes ten times as long
 
 
-def energy_kwh(plan: RunPlan, gpu_hours: Array) -> tuple[Array, Array, Array]:
-    """Kilowatt-hours of the boards, of the servers, of the facility."""
+def energy_kwh(plan: RunPlan, gpu_hours: Array) -> tuple[Array, Array, Array] | None:
+    """Kilowatt-hours of the boards, of the servers, of the facility; None where the power is not published."""
+    if plan.energy.watts is None:
+        return None
     drawn, server, pue = factor_draws(plan)
     boards = gpu_hours * (plan.energy.watts / 1e3) * drawn
     return boards, boards * server, boards * server * pue

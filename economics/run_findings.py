@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from economics.errors import PriceError
 from economics.memory import MemoryFit, memory_fit
 from economics.memory_layout import state_bytes
+from economics.power import unknown_power
 from economics.price_search import prices
 from economics.run_inputs import node_price
 from economics.run_plan import CHOSEN_DAYS, RunPlan
@@ -175,7 +176,10 @@ def _scope(run: RunCost) -> list[Finding]:
             "were half, arXiv 2503.05804); overheads={'ablations': 1.0} adds as much again."
         )
         found.append(Finding("final_run_only", "info", words, {}))
-    if run.asked["region"] is None:
+    if plan.energy.watts is None:
+        words = unknown_power(plan.part.name, "energy={'watts': ...}")
+        found.append(Finding("power_unknown", "warning", words, {"gpu": plan.part.name}))
+    elif run.asked["region"] is None:
         words = "no region is given: CO2 spans all countries; region='FRA' or 'gcp:us-central1' narrows it."
         found.append(Finding("region_unknown", "info", words, {}))
     if isinstance(run.asked["price"], int | float | str) and run.asked["provider"] is not None:

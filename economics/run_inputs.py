@@ -32,6 +32,7 @@ SPOT_DEFAULTS: dict[str, Any] = {
 }
 #: What no run has: fewer or more parameters, more tokens (all text there is times a thousand), more GPUs.
 PARAMS, MOST_TOKENS, MOST_GPUS = (1e3, 1e16), 1e18, 10_000_000
+_ENERGY = "watts, fraction, server, pue"
 #: A price above this per GPU-hour is taken to be that of a node.
 _NODE_PRICE = 15.0
 
@@ -165,17 +166,18 @@ def read_energy(asked: Mapping[str, Any], part: GPU) -> EnergyFactors:
     """Return the factors between GPU-hours and the meter."""
     given, region = asked["energy"] or {}, asked["region"]
     if not isinstance(given, Mapping):
-        raise DataError(f"energy must be a mapping of fraction, server, pue; got {given!r}", column="energy")
-    unknown = sorted(map(str, set(given) - {"fraction", "server", "pue"}))
+        raise DataError(f"energy must be a mapping of {_ENERGY}; got {given!r}", column="energy")
+    unknown = sorted(map(str, set(given) - set(_ENERGY.split(", "))))
     if unknown:
-        raise DataError(f"energy has no factor {', '.join(unknown)}: fraction, server, pue", column="energy")
+        raise DataError(f"energy has no factor {', '.join(unknown)}: {_ENERGY}", column="energy")
     if not (region is None or isinstance(region, str | int | float | GridIntensity)):
         raise DataError(f"region must be a name or grams of CO2 per kWh, got {region!r}", column="region")
     read = dict(given)
     if read.get("fraction") is not None:
         read["fraction"] = share("energy['fraction']", read["fraction"])
-    if read.get("server") is not None:
-        read["server"] = _number("energy['server']", read["server"])
+    for name in ("server", "watts"):
+        if read.get(name) is not None:
+            read[name] = _number(f"energy[{name!r}]", read[name])
     if asked["pue"] is not None and read.get("pue") is not None:
         raise DataError("pue and energy['pue'] are the same: give one of them", column="pue")
     pue = asked["pue"] if asked["pue"] is not None else read.get("pue")

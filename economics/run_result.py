@@ -71,8 +71,8 @@ class RunCost:
         return evaluate(self.plan, self.variates)
 
     @cached_property
-    def energy_draws(self) -> tuple[Array, Array, Array]:
-        """Kilowatt-hours of boards, servers and facility, draw by draw."""
+    def energy_draws(self) -> tuple[Array, Array, Array] | None:
+        """Kilowatt-hours of boards, servers and facility, draw by draw; None where the power is not published."""
         return energy_kwh(self.plan, self.outcome.total_gpu_hours)
 
     @cached_property
@@ -81,9 +81,9 @@ class RunCost:
         return grid_draws(self.plan)
 
     @cached_property
-    def co2_draws(self) -> Array:
-        """Kilograms of CO2, draw by draw."""
-        return self.energy_draws[2] * self.grid_draws / 1e3
+    def co2_draws(self) -> Array | None:
+        """Kilograms of CO2, draw by draw; None where the energy is."""
+        return None if self.energy_draws is None else self.energy_draws[2] * self.grid_draws / 1e3
 
     # --- numbers with intervals --------------------------------------------------------------------
 
@@ -109,8 +109,14 @@ class RunCost:
         return estimate_of(self.outcome.total_usd, "cost", "$")
 
     @cached_property
-    def energy_kwh(self) -> EnergyEstimate:
-        """Energy in kWh: of the facility, with ``.gpu``, ``.server`` and ``.facility`` apart."""
+    def energy_kwh(self) -> EnergyEstimate | None:
+        """Energy in kWh: of the facility, with ``.gpu``, ``.server`` and ``.facility`` apart.
+
+        None where nobody published the power of the part and ``energy={"watts": ...}`` does not give it: there is
+        then a finding ``power_unknown``.
+        """
+        if self.energy_draws is None:
+            return None
         names = ("GPU boards", "servers", "facility")
         boards, servers, facility = (
             estimate_of(d, n, "kWh") for d, n in zip(self.energy_draws, names, strict=True)
@@ -118,8 +124,10 @@ class RunCost:
         return EnergyEstimate(**vars(facility), gpu=boards, server=servers)
 
     @cached_property
-    def co2_kg(self) -> Estimate:
-        """Kilograms of CO2 of the facility's energy; over all countries where no region was given."""
+    def co2_kg(self) -> Estimate | None:
+        """Kilograms of CO2 of the facility's energy, over all countries without a region; None where energy is."""
+        if self.co2_draws is None:
+            return None
         return estimate_of(self.co2_draws, "CO2", "kg")
 
     @cached_property

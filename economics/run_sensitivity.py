@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from economics.power import unknown_power
 from economics.run_draws import ANY_GRID, energy_parts, evaluate, factor_draws, grid_factor
 from economics.run_estimates import quantiles
 from economics.run_plan import RunPlan
@@ -104,6 +105,8 @@ def sensitivity(run: RunCost, of: str) -> Sensitivity:
     """Return the swing of each factor; see `RunCost.sensitivity`."""
     if of not in ANSWERS:
         raise DataError(f"sensitivity of {of!r} is not known: {', '.join(ANSWERS)}", column="of")
+    if of in ("energy_kwh", "co2_kg") and run.plan.energy.watts is None:
+        raise DataError(unknown_power(run.plan.part.name, "energy={'watts': ...}"), column="energy")
     factors = _factors(run, of)
     ends = {name: quantiles(values, (0.1, 0.5, 0.9)) for name, values in factors.items()}
     middle = {name: q[1] for name, q in ends.items()}
@@ -135,7 +138,7 @@ def _answer(plan: RunPlan, of: str, template: Variates, at: Mapping[str, float])
     if of in ("usd", "gpu_hours", "wall_hours"):
         draws = {"usd": out.total_usd, "gpu_hours": out.total_gpu_hours, "wall_hours": out.wall_hours}
         return float(draws[of][0])
-    kwh = float(out.total_gpu_hours[0]) * plan.energy.watts / 1e3
+    kwh = float(out.total_gpu_hours[0]) * (plan.energy.watts or 0.0) / 1e3
     for factor in energy_parts(plan):
         kwh *= at[factor.name]
     return kwh * at[grid_factor(plan.energy.grid).name] / 1e3 if of == "co2_kg" else kwh

@@ -71,6 +71,8 @@ def factors(run: RunCost) -> dict[str, str]:
     if extra.people_usd:
         out["people"] = f"{extra.people_hours:g} h at ${extra.people_usd_per_hour:g}"
     energy = plan.energy
+    if energy.watts is None:
+        return out | {"power": "not published: energy and CO2 are not known"}
     out["power"] = f"{energy.watts:g} W a GPU, of which {_factor(energy.drawn, '{:.0%}'.format)} are drawn"
     out["server"] = f"x {_factor(energy.server, number)}"
     out["PUE"] = _factor(energy.pue, number)
@@ -107,9 +109,9 @@ def text(run: RunCost) -> str:
     for label, name, write in _ROWS:
         lines.append(_row(label, getattr(run, name), write))
     energy = run.energy_kwh
-    lines.append(
-        f"  energy is the facility's; servers {number(energy.server.value)}, boards {number(energy.gpu.value)} kWh"
-    )
+    if energy is not None:
+        servers, boards = number(energy.server.value), number(energy.gpu.value)
+        lines.append(f"  energy is the facility's; servers {servers}, boards {boards} kWh")
     parts = sorted(((s, k) for k, s in run.shares.items() if s >= 5e-4), reverse=True)
     lines.append("  money: " + ", ".join(f"{name} {share:.1%}" for share, name in parts))
     for name, words in factors(run).items():
@@ -129,8 +131,13 @@ def finding_lines(findings: tuple[Finding, ...]) -> list[str]:
     return [line for f in findings for line in wrap(f"  {_MARK[f.severity]} {f.message}", 4)]
 
 
-def _row(label: str, e: Estimate, write: Callable[[float], str]) -> str:
-    return f"  {label:12}{write(e.value):>12}{write(e.low):>12}{write(e.high):>12}"
+def _cells(e: Estimate | None, write: Callable[[float], str]) -> tuple[str, str, str]:
+    """Value and ends of an answer; one that is not known is said to be so."""
+    return ("unknown", "", "") if e is None else (write(e.value), write(e.low), write(e.high))
+
+
+def _row(label: str, e: Estimate | None, write: Callable[[float], str]) -> str:
+    return f"  {label:12}{''.join(f'{cell:>12}' for cell in _cells(e, write))}".rstrip()
 
 
 def side_by_side(run: WhatIf) -> str:
@@ -140,11 +147,9 @@ def side_by_side(run: WhatIf) -> str:
     lines = [f"what if {changed}", f"  before: {headline(before)}", f"  after:  {headline(run)}"]
     lines.append(f"  {'P50':12}{'before':>12}{'after':>12}{'difference':>12}  80% of the difference")
     for label, name, write in _ROWS:
-        a, b, d = getattr(before, name), getattr(run, name), difference[name]
-        lines.append(
-            f"  {label:12}{write(a.value):>12}{write(b.value):>12}{write(d.value):>12}  "
-            f"[{write(d.low)}, {write(d.high)}]"
-        )
+        a, b = (_cells(getattr(r, name), write)[0] for r in (before, run))
+        d, low, high = _cells(difference[name], write)
+        lines.append(f"  {label:12}{a:>12}{b:>12}{d:>12}" + (f"  [{low}, {high}]" if low else ""))
     old, new = factors(before), factors(run)
     for name in dict.fromkeys((*old, *new)):
         if old.get(name) != new.get(name):
@@ -163,10 +168,11 @@ def table(comparison: RunComparison) -> str:
     for run in comparison.runs:
         usd, mark = run.usd, "*" if id(run) in front else " "
         mark = "!" if any(f.code == "does_not_fit" for f in run.findings) else mark
+        energy = run.energy_kwh
         lines.append(
             f"  {mark} {run.plan.part.name:<18}{run.plan.n_gpus:>6}{dollars(usd.value):>10}  "
             f"{f'{dollars(usd.low)} to {dollars(usd.high)}':<20}{duration(run.wall_hours.value):>12} "
-            f"{number(run.gpu_hours.value):>12} {number(run.energy_kwh.value / 1e3):>9}"
+            f"{number(run.gpu_hours.value):>12} {number(energy.value / 1e3) if energy else 'unknown':>9}"
         )
     lines += [f"    {name:<18} no answer: {why}" for name, why in comparison.failures]
     return "\n".join([*lines, *finding_lines(comparison.findings)])
@@ -189,7 +195,7 @@ def html(run: RunCost) -> str:
     """Return a cost as HTML for a notebook."""
     cells = "".join(
         f"<tr><th>{escape(label)}</th>"
-        + "".join(f"<td>{escape(write(x))}</td>" for x in (e.value, e.low, e.high))
+        + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(e, write))
         + "</tr>"
         for label, e, write in ((label, getattr(run, name), write) for label, name, write in _ROWS)
     )
@@ -231,8 +237,9 @@ def plain(run: RunCost) -> dict[str, Any]:
         "flops": plan.flops,
         "gpu": plan.part.name,
         "n_gpus": plan.n_gpus,
-        **{name: getattr(run, name).to_dict() for name in _PLAIN},
-        "energy_kwh": {
+        **{name: e.to_dict() if (e := getattr(run, name)) else None for name in _PLAIN},
+        "energy_kwh": energy
+        and {
             "gpu": energy.gpu.to_dict(),
             "server": energy.server.to_dict(),
             "facility": energy.facility.to_dict(),

@@ -71,13 +71,14 @@ def _details(part: Any) -> list[str]:
 
 def energy(
     gpu: Annotated[str, typer.Argument(metavar="GPU", help="Accelerator.")],
-    gpu_hours: Annotated[float, typer.Argument(help="Hours times GPUs.")],
+    gpu_hours: Annotated[str, typer.Argument(help="Hours times GPUs, such as 1M.")],
     region: Annotated[
         str | None, typer.Option(help="Country, state of the USA, cloud region, or g/kWh, for the CO2.")
     ] = None,
     pue: Annotated[str | None, typer.Option(help="Facility over server energy, or an operator.")] = None,
-    fraction: Annotated[float | None, typer.Option(help="Share of the rated power that is drawn.")] = None,
-    server: Annotated[float | None, typer.Option(help="Server over GPU power.")] = None,
+    watts: Annotated[str | None, typer.Option(help="Rated power of one GPU; that of the table.")] = None,
+    fraction: Annotated[str | None, typer.Option(help="Share of the rated power that is drawn.")] = None,
+    server: Annotated[str | None, typer.Option(help="Server over GPU power.")] = None,
     as_json: Json = False,
 ) -> int:
     """Energy and CO2 of GPU-hours: boards, servers and facility apart."""
@@ -85,7 +86,13 @@ def energy(
     from economics.energy_use import energy as compute
 
     found = compute(
-        gpu_hours, gpu, region=as_number(region), pue=as_number(pue), fraction=fraction, server=server
+        gpu_hours,
+        gpu,
+        region=as_number(region),
+        pue=as_number(pue),
+        watts=watts,
+        fraction=fraction,
+        server=server,
     )
     if as_json:
         say_json(found)

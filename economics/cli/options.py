@@ -72,7 +72,7 @@ class Costing:
     pue: Annotated[str | None, _option(_REST, "Facility over server energy, or an operator.")] = None
     energy: Annotated[
         list[str] | None,
-        _option(_REST, "fraction=, server= of the energy. May be repeated.", metavar="NAME=VALUE"),
+        _option(_REST, "watts=, fraction=, server= of the energy. May be repeated.", metavar="NAME=VALUE"),
     ] = None
     draws: Annotated[int, _option(_REST, "Draws of the Monte Carlo.")] = 10_000
     seed: Annotated[int, _option(_REST, "Its seed.")] = 0

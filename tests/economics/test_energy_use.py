@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -11,7 +13,7 @@ from economics.errors import UnknownGPU
 from economics.gpu_names import read_table
 from economics.grid import UnknownRegion, grid_intensity, regions
 from economics.hardware import gpu, gpus
-from economics.power import Factor, pue_factor, server_factor
+from economics.power import MOST_WATTS, Factor, pue_factor, server_factor
 from scaling.errors import DataError
 
 
@@ -145,13 +147,19 @@ def test_every_row_of_the_grid_table():
 def test_every_gpu_has_a_power_or_says_why_not():
     for name in gpus():
         part = gpu(name)
+        assert (part.tdp_w or 0) <= MOST_WATTS / 3
         if part.tdp_w is None and part.measured_power_w is None:
-            with pytest.raises(DataError, match="tdp_w=") as caught:
-                energy_factors(name)
+            assert energy_factors(name).watts is None
+            with pytest.raises(DataError, match=r"not published.*watts=") as caught:
+                energy(1, name)
             assert name in str(caught.value)
+            assert energy_factors(name, watts="200").kw[0] == pytest.approx(0.2 * 0.76)
         else:
             board, server, facility = energy_factors(name).kw
             assert 0 < board < server < facility
+    for wrong in (0, 10_200, 0.7, "much", True, math.nan):
+        with pytest.raises(DataError, match="watts"):
+            energy_factors("TPU v5e", watts=wrong)
     mean = energy_factors("TPU-v4")
     assert mean.drawn.value == 1.0, "a mean that was measured is not reduced again"
     with pytest.raises(UnknownGPU):
