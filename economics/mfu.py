@@ -7,7 +7,7 @@ best matrix product measured on the part: no prediction passes it.
 
 Two questions are kept apart. ``kind="steady"``: the speed while training runs, which is what benchmarks
 report. ``kind="run"``: the mean over a whole run, which is what is paid for, with restarts, evaluation, slow
-phases and code that is not at its best. The gap comes from the 27 published runs of ``calibration_runs.csv``.
+phases and code that is not at its best. The gap comes from the 26 published runs of ``calibration_runs.csv``.
 Once the user's own first steps are in (`MfuModel.update`), only lost time remains of it.
 """
 

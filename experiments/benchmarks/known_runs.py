@@ -45,17 +45,17 @@ _GPT3 = {
     "region": "us-mix-2020",
 }  # fmt: skip
 
-#: Published money and energy. DeepSeek-V3 is one of the 27 runs of ``calibration_runs.csv``: its rows show that the
-#: arithmetic is that of the report, and are no independent test of the utilisation.
+#: Published money and energy; no model is calibrated on any of these runs (a test looks).
 #: BLOOM's 433 MWh are boards at their rating; 24.7 t are 57 g/kWh of that.
 KNOWN = (
     Known("llm.c GPT-2 124M, 10B tokens, $14 a node-hour, its log shows about 60%", 20.0, "usd",
           {"N": 124439808, "D": 10e9, "gpu": "A100 SXM 80GB", "price": 14 / 8, "mfu": ("55%", "65%"), **_LLMC}),
+    Known("llm.c GPT-2 1558M, 33.6B tokens, $28 a node-hour, its log shows about 50%", 672.0, "usd",
+          {"N": 1557611200, "D": 33554432000, "gpu": "H100 SXM", "price": 28 / 8, "mfu": ("45%", "55%"), **_LLMC}),
     Known("MPT-7B, 1T tokens on 440 A100, $2 an hour", 200e3, "usd",
           {"N": 6658859008, "D": 1e12, "gpu": "A100-40GB-SXM", "n_gpus": 440, "price": 2.0}),
-    Known("DeepSeek-V3, 37B active, 14.8T tokens, $2 an hour (calibrated on: not independent)", 5.33e6, "usd",
-          _DEEPSEEK),
-    Known("DeepSeek-V3 (calibrated on: not independent)", 2.664e6, "gpu_hours", _DEEPSEEK),
+    Known("DeepSeek-V3, 37B active, 14.8T tokens, $2 an hour", 5.33e6, "usd", _DEEPSEEK),
+    Known("DeepSeek-V3", 2.664e6, "gpu_hours", _DEEPSEEK),
     Known("BLOOM, boards at their rating", 433e3, "energy_kwh", _BLOOM),
     Known("BLOOM, 57 g/kWh", 24.7e3, "co2_kg", _BLOOM),
     Known("GPT-3, PUE 1.10", 1287e3, "energy_kwh", _GPT3),
