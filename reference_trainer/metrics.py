@@ -1,0 +1,6 @@
+"""What a run says about itself: the ring on the device, the logs, the pace, the line on the screen, the mirror."""
+
+from __future__ import annotations
+
+from reference_trainer.ring import Ring as Ring
+from reference_trainer.run_log import RunLog as RunLog, read_log as read_log
