@@ -1,0 +1,111 @@
+"""When a run has to end: hours, dollars, the cap, a signal. Decided between steps, the same in every process."""
+
+from __future__ import annotations
+
+import math
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from economics.budget import BudgetGuard
+
+#: Steps at the start of a session that say nothing about the pace: compilation, first touches.
+_FIRST_STEPS = 3
+#: Seconds a first step may take where it compiles.
+_COMPILE_S = 600.0
+
+
+class Limits:
+    """The clock and the purse of one run.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The run's folder: the guard's journal is kept there.
+    config : Operation
+        Its cap, price and billing; and the horizons of the run: ``hours`` of training over all sessions, and
+        ``usd``, within which the cooldown ends.
+    wall_s : float
+        Seconds of training in earlier sessions.
+    writes : bool
+        This process keeps the account; the others ask it.
+    compiles : bool
+        The first step compiles, and may take minutes.
+    clock : callable
+        Seconds since the epoch; tests inject one.
+
+    Raises
+    ------
+    economics.budget.BudgetExceeded
+        Not one step, the final save and the shutdown fit under the cap.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        config: Any,
+        *,
+        wall_s: float = 0.0,
+        writes: bool = True,
+        compiles: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.usd_per_hour, self.hours, self.usd = config.usd_per_hour, config.hours, config.usd
+        self._clock, self._compiles = clock, compiles
+        self.guard: BudgetGuard | None = None
+        if config.cap_usd < math.inf and writes:
+            self.guard = BudgetGuard(
+                config.cap_usd, config.usd_per_hour, billing_granularity=config.billing_granularity,
+                max_step_s=config.max_step_s, instance=config.instance or socket.gethostname(),
+                journal=folder / "budget.json", clock=clock,
+            )  # fmt: skip
+            hours = None if self.hours == math.inf else max(self.hours - wall_s / 3600.0, 0.0)
+            self.guard.check(hours, tokens=None if config.tokens == math.inf else config.tokens)
+        self._began = self._mark = clock()
+        self._wall_before = wall_s
+        self._steps = 0
+        self._reserve_s = 0.0
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds of training over all sessions."""
+        return self._wall_before + self._clock() - self._began
+
+    @property
+    def spent_usd(self) -> float:
+        """Dollars so far: the guard's, or the price times the hours where there is no cap."""
+        return self.guard.spent if self.guard is not None else self.usd_per_hour * self.wall_s / 3600.0
+
+    @property
+    def step_s(self) -> float:
+        """Seconds a step takes, evaluations and saves included; NaN before the first."""
+        counted = self._steps - _FIRST_STEPS if self._steps > _FIRST_STEPS else self._steps
+        return (self._clock() - self._mark) / counted if counted > 0 else math.nan
+
+    def reserve(self, seconds: float) -> None:
+        """Keep the longest evaluation and save seen free at the end."""
+        self._reserve_s = max(self._reserve_s, seconds)
+
+    def seconds_left(self) -> float:
+        """Seconds until the nearer of the horizons, less what the end takes; inf without one."""
+        left = self.hours * 3600.0 - self.wall_s
+        if self.usd < math.inf:
+            left = min(left, (self.usd - self.spent_usd) / self.usd_per_hour * 3600.0)
+        return left - 2 * self._reserve_s
+
+    def refusal(self) -> str | None:
+        """Count one step; return why it must not be made ("budget", "horizon"), or None."""
+        self._steps += 1
+        if self._steps == _FIRST_STEPS + 1:
+            self._mark = self._clock()
+        if self.guard is not None:
+            bound = _COMPILE_S if self._compiles and self._steps == 1 else None
+            if not self.guard.step(bound).fits:
+                return "budget"
+        return "horizon" if self.seconds_left() <= 0 else None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the next session goes on from."""
+        return {"guard": None if self.guard is None else self.guard.state_dict(), "spent_usd": self.spent_usd}

@@ -1,0 +1,155 @@
+"""The folder of one run: who may write in it, where the run goes on, what is kept.
+
+    run.json          configuration, hashes, versions, machine
+    log.jsonl         every step and evaluation; equal, byte for byte, however often the run was stopped
+    perf.jsonl        times, dollars, the machine
+    checkpoints/      step_00001000/ ...
+    budget.json       the guard's journal, where there is a cap
+    result.json       once the run has ended
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from reference_trainer import checkpoint
+from reference_trainer.disk import sync_folder
+from reference_trainer.errors import ResumeError
+
+#: Parts of a manifest that say which run it is: all but the horizon, which may be extended or branched.
+IDENTITY = ("trunk_hash", "train_hash")
+
+
+class RunFolder:
+    """Hold a run's folder for one writer; processes of rank above 0 only read.
+
+    Parameters
+    ----------
+    path : str or Path
+        Made if it is missing.
+    writes : bool
+        This process is the one that writes.
+
+    Raises
+    ------
+    ResumeError
+        On entering: another process is training in this folder.
+    """
+
+    def __init__(self, path: str | Path, *, writes: bool = True) -> None:
+        self.path, self.writes = Path(path), writes
+        self.checkpoints = self.path / "checkpoints"
+        self.saved_at = -1
+        self._lock: Any = None
+
+    def __enter__(self) -> Self:
+        if self.writes:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = open(self.path / "lock", "a", encoding="utf-8")
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self._lock.close()
+                raise ResumeError(
+                    f"{self.path}: another process is training here; wait for it or choose another run_dir",
+                    source=str(self.path),
+                ) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+    def start(self, start_from: str, identity: Mapping[str, Any]) -> checkpoint.Loaded | None:
+        """Return where the run goes on: its own newest checkpoint, or that of the trunk, or nothing.
+
+        Raises
+        ------
+        ResumeError
+            The checkpoint is of another run: which keys of the configuration, or which data, differ.
+        """
+        own = checkpoint.latest(self.checkpoints)
+        path = own or (Path(start_from) if start_from else None)
+        if path is None:
+            if self.writes and (self.path / "result.json").exists():
+                raise ResumeError(f"{self.path}: a result without a checkpoint; use another run_dir", source=str(path))
+            return None
+        found = checkpoint.load(path)
+        for key in IDENTITY:
+            if found.manifest.get(key) != identity[key]:
+                before, now = found.manifest.get("config", {}), identity["config"]
+                differ = [f"{k} {before.get(k)!r} -> {now[k]!r}" for k in now if before.get(k) != now[k]]
+                what = f"its {key} is {found.manifest.get(key)}, this run's {identity[key]}"
+                raise ResumeError(
+                    f"{path}: a checkpoint of another run ({what}; {', '.join(differ) or 'same configuration'}). "
+                    "Use another run_dir, or the configuration it was saved with.",
+                    source=str(path),
+                )
+        self.saved_at = found.step if own else -1
+        if own is None and self.writes:
+            self._take_log(found, start_from)
+        return found
+
+    def _take_log(self, start: checkpoint.Loaded, start_from: str) -> None:
+        """Copy the trunk's log as far as the branch shares it, so that the branch has the log of a whole run."""
+        log, source = self.path / "log.jsonl", Path(start_from).resolve().parents[1] / "log.jsonl"
+        with open(source, "rb") as file:
+            shared = file.read(start.manifest["log_bytes"])
+        if len(shared) < start.manifest["log_bytes"]:
+            raise ResumeError(f"{source}: shorter than when {start_from} was saved", source=str(source))
+        write_whole(log, shared)
+
+    def save(self, step: int, model: Any, optimizer: Any, manifest: Mapping[str, Any], *, keep: int,
+             protect: tuple[int, ...], before_alarm: int | None) -> None:  # fmt: skip
+        """Save a checkpoint, then remove what is no longer needed."""
+        if self.writes:
+            checkpoint.save(
+                self.checkpoints, step, model=model.state_dict(),
+                optimizer=checkpoint.optimizer_tensors(model, optimizer), manifest=manifest,
+            )  # fmt: skip
+            checkpoint.rotate(self.checkpoints, keep=keep, protect=protect, before_alarm=before_alarm)
+        self.saved_at = step
+
+    def go_back(self, to_step: int) -> checkpoint.Loaded:
+        """Return the newest checkpoint at or before a step; newer ones are set aside.
+
+        Raises
+        ------
+        ResumeError
+            There is none that old.
+        """
+        old = [s for s in checkpoint.steps(self.checkpoints) if s <= to_step]
+        for step in reversed(old):
+            try:
+                found = checkpoint.load(checkpoint.at(self.checkpoints, step))
+            except checkpoint.CheckpointError:
+                continue
+            if self.writes:
+                checkpoint.abandon(self.checkpoints, after=step)
+            self.saved_at = step
+            return found
+        raise ResumeError(f"{self.checkpoints}: no checkpoint at or before step {to_step}", source=str(self.path))
+
+    def write(self, name: str, content: Mapping[str, Any]) -> None:
+        """Write a JSON file of the run, whole or not at all."""
+        if self.writes:
+            write_whole(self.path / name, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file: under another name first, on the disk, then renamed."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with open(beside, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+    sync_folder(path.parent)

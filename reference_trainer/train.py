@@ -1,0 +1,419 @@
+"""Train a decoder-only language model: the whole run, top to bottom, in one file.
+
+    python -m reference_trainer.train config.toml lr=3e-3 tokens=100M
+    torchrun --nproc-per-node 8 -m reference_trainer.train config.toml
+
+Everything that decides a number is a pure function of the step: which tokens are read, the learning rate, the
+dropout masks. So a resumed run equals an uninterrupted one bit for bit, evaluation and logging change nothing, and
+a cooldown branched off a trunk is the run made from scratch. Needs torch, numpy and safetensors.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from reference_trainer import checkpoint, machine
+from reference_trainer.data.order import Batches
+from reference_trainer.data.shards import TokenSet
+from reference_trainer.errors import ConfigError, ResumeError
+from reference_trainer.hooks import Observer, Silent
+from reference_trainer.limits import Limits
+from reference_trainer.machine import Place
+from reference_trainer.operation import Operation, require
+from reference_trainer.recorder import Recorder
+from reference_trainer.run_folder import RunFolder
+from reference_trainer.signals import Stop
+from scaling.architecture import Arch
+
+# ------------------------------------------------------------------------------------------------ configuration
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Operation):
+    """What decides the weights. How a run is watched, saved and paid for is in `Operation`."""
+
+    # model
+    layers: int = 8
+    d_model: int = 512
+    heads: int = 8
+    kv_heads: int = 0  # 0: as many as heads
+    d_ff: int = 0  # 0: 8/3 of d_model, up to a multiple of 16
+    vocab: int = 0  # 0: that of the data
+    tied: bool = True
+    qk_norm: bool = False
+    rope_base: float = 10_000.0
+    dropout: float = 0.0
+    init_std: float = 0.02  # of embedding and head; the matrices of blocks start at 1/sqrt(fan in)
+    mup: bool = False
+    mup_base_width: int = 256  # the width at which muP changes nothing
+    mup_base_head_dim: int = 64
+    # optimisation
+    seq_len: int = 1024
+    batch_seqs: int = 64
+    micro_seqs: int = 0  # sequences of a forward pass in one process; 0: all of its share
+    lr: float = 3e-3
+    warmup_tokens: float = 1e6
+    cooldown: float = 0.2  # share of the run in which the rate falls linearly to lr_end * lr
+    lr_end: float = 0.0
+    beta1: float = 0.9
+    beta2: float = 0.95
+    eps: float = 1e-8
+    weight_decay: float = 0.1  # on matrices; times the rate
+    clip: float = 1.0  # of the global gradient norm
+    z_loss: float = 0.0
+    seed: int = 0
+    precision: str = "auto"  # bf16: autocast, weights and optimizer stay fp32
+    # horizon: whichever ends first, the cooldown inside it
+    tokens: float = math.inf
+    hours: float = math.inf
+    usd: float = math.inf
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive = ("layers", "d_model", "heads", "seq_len", "batch_seqs", "lr", "clip", "init_std", "rope_base")
+        require(self, (*positive, *HORIZON, "mup_base_width", "mup_base_head_dim", "eps"), lambda x: x > 0, "above 0")
+        require(self, ("kv_heads", "d_ff", "vocab", "micro_seqs", "warmup_tokens", "weight_decay", "z_loss", "seed"),
+                lambda x: x >= 0, "at least 0")  # fmt: skip
+        require(self, ("cooldown", "dropout", "lr_end", "beta1", "beta2"), lambda x: 0 <= x < 1, "in [0, 1)")
+        require(self, ("precision",), lambda x: x in ("auto", "fp32", "bf16"), "auto, fp32 or bf16")
+        if min(self.tokens, self.hours, self.usd) == math.inf:
+            raise ConfigError("a run needs an end: give tokens, hours or usd", column="tokens")
+        if self.usd < math.inf and not self.usd_per_hour:
+            raise ConfigError("a horizon in usd needs usd_per_hour, the price of the machine", column="usd_per_hour")
+
+    def arch(self, vocab: int) -> Arch:
+        """The shape for data of this vocabulary; it has the exact counts of parameters and FLOPs."""
+        return Arch(
+            layers=self.layers, d_model=self.d_model, heads=self.heads, kv_heads=self.kv_heads or self.heads,
+            d_ff=self.d_ff or -(-self.d_model * 8 // 3 // 16) * 16, vocab=self.vocab or vocab, tied=self.tied,
+            qk_norm="head" if self.qk_norm else "none",
+        )  # fmt: skip
+
+    @property
+    def step_tokens(self) -> int:
+        """Tokens of a step, over all processes."""
+        return self.batch_seqs * self.seq_len
+
+
+HORIZON = ("tokens", "hours", "usd")
+MOST_VETOED = 50  # steps in a row that were withheld because something was not finite
+
+# ------------------------------------------------------------------------------------------------ model
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary positions: the pairs (i, i + width/2) of every head, (B, T, heads, width), turned with the position."""
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1).type_as(x)
+
+
+class Block(nn.Module):
+    """Pre-norm attention, then a SwiGLU feed-forward."""
+
+    def __init__(self, arch: Arch, config: Config, flash: bool) -> None:
+        super().__init__()
+        self.heads, self.kv_heads, self.width, self.flash = arch.heads, arch.kv_heads, arch.head_dim, flash
+        d = arch.d_model
+        self.norm1, self.norm2 = nn.RMSNorm(d, eps=1e-6), nn.RMSNorm(d, eps=1e-6)
+        self.qkv = nn.Linear(d, (arch.heads + 2 * arch.kv_heads) * arch.head_dim, bias=False)
+        self.out = nn.Linear(d, d, bias=False)
+        self.gate_up = nn.Linear(d, 2 * arch.d_ff, bias=False)
+        self.down = nn.Linear(arch.d_ff, d, bias=False)
+        self.qk_weight = nn.Parameter(torch.ones(2 * arch.head_dim)) if config.qk_norm else None
+        # muP: scores are divided by the width of a head, which at the base equals its square root.
+        self.scale = config.mup_base_head_dim**0.5 / self.width if config.mup else self.width**-0.5
+        self.drop = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
+
+    def attend(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        h, kv = self.heads, self.kv_heads
+        qk, v = self.qkv(x).unflatten(-1, (-1, self.width)).split((h + kv, kv), dim=2)
+        if self.qk_weight is not None:
+            q_weight, k_weight = self.qk_weight.chunk(2)
+            weight = torch.cat((q_weight.expand(h, -1), k_weight.expand(kv, -1)))
+            qk = F.rms_norm(qk, (self.width,), None, 1e-6) * weight
+        q, k = rotate(qk, cos, sin).split((h, kv), dim=2)
+        if self.flash:
+            from flash_attn import flash_attn_func
+
+            return flash_attn_func(q, k, v, softmax_scale=self.scale, causal=True).flatten(2)
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=h != kv)
+        return y.transpose(1, 2).flatten(2)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        x = x + self.drop(self.out(self.attend(self.norm1(x), cos, sin)))
+        gate, up = self.gate_up(self.norm2(x)).chunk(2, dim=-1)
+        return x + self.drop(self.down(F.silu(gate) * up))
+
+
+class Decoder(nn.Module):
+    """Tokens and targets, both (B, T), to losses in nats (B, T) and what z-loss adds to them, fp32."""
+
+    def __init__(self, arch: Arch, config: Config, flash: bool = False) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(arch.vocab, arch.d_model)
+        self.blocks = nn.ModuleList(Block(arch, config, flash) for _ in range(arch.layers))
+        self.norm = nn.RMSNorm(arch.d_model, eps=1e-6)
+        self.head = nn.Linear(arch.d_model, arch.vocab, bias=False)
+        self.output_scale = config.mup_base_width / arch.d_model if config.mup else 1.0
+        self.z_loss = config.z_loss
+        half = arch.head_dim // 2
+        angle = torch.outer(torch.arange(config.seq_len), config.rope_base ** (-torch.arange(half) / half))
+        self.register_buffer("cos", angle.cos()[:, None], persistent=False)
+        self.register_buffer("sin", angle.sin()[:, None], persistent=False)
+        if arch.tied:
+            self.head.weight = self.embed.weight
+        for name, p in self.named_parameters():
+            if p.dim() == 2 and name.startswith("blocks"):
+                depth = (2 * arch.layers) ** -0.5 if name.endswith(("out.weight", "down.weight")) else 1.0
+                nn.init.normal_(p, std=p.shape[1] ** -0.5 * depth)
+            elif p.dim() == 2:
+                nn.init.normal_(p, std=config.init_std)
+
+    def forward(self, tokens: Tensor, targets: Tensor, probe: list[Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        x = self.embed(tokens)
+        for block in self.blocks:
+            x = block(x, self.cos, self.sin)
+            if probe is not None:
+                probe.append(x.detach().float().square().mean().sqrt())
+        logits = self.head(self.norm(x)).float().flatten(0, 1)
+        if self.output_scale != 1.0:
+            logits = logits * self.output_scale
+        loss = F.cross_entropy(logits, targets.flatten(), reduction="none").view(targets.shape)
+        z = self.z_loss * logits.logsumexp(-1).square().view(targets.shape) if self.z_loss else torch.zeros(())
+        return loss, z
+
+
+def parameter_groups(model: nn.Module, config: Config) -> list[dict[str, Any]]:
+    """Groups of AdamW: decay on matrices alone; under muP the matrices of blocks have a rate that shrinks with width.
+
+    The rate times the decay stays what it is at the base width (Yang et al. 2022, arXiv 2203.03466, table 8).
+    """
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, p in model.named_parameters():
+        matrix = p.dim() == 2
+        factor = config.mup_base_width / config.d_model if config.mup and matrix and name.startswith("blocks") else 1.0
+        groups.setdefault((factor, config.weight_decay / factor if matrix else 0.0), []).append(p)
+    return [{"params": ps, "lr_factor": f, "weight_decay": wd} for (f, wd), ps in groups.items()]
+
+
+# ------------------------------------------------------------------------------------------------ schedule
+
+
+@dataclass
+class State:
+    """What a checkpoint holds beside weights and optimizer."""
+
+    step: int = 0
+    ends_at: int | None = None  # last step, once a horizon in hours or dollars has set it
+    evaluated: int = -1  # step of the last evaluation
+    lr_scale: float = 1.0  # recovery: factor on the rate
+    skipped: int = 0  # recovery: batches passed over
+    vetoed: int = 0  # last steps in a row that were withheld
+    wall_s: float = 0.0
+
+    def total(self, config: Config) -> float:
+        """Steps of the whole run as far as is known."""
+        by_tokens = max(1, round(config.tokens / config.step_tokens)) if config.tokens < math.inf else math.inf
+        return min(by_tokens, math.inf if self.ends_at is None else self.ends_at)
+
+
+def cooldown_start(total: float, config: Config) -> float:
+    """Step at which the rate begins to fall; up to here runs of every length are the same run."""
+    return total if total == math.inf else total - round(config.cooldown * total)
+
+
+def lr_at(step: int, total: float, config: Config) -> float:
+    """Learning rate of update `step` (from 0): linear warm-up, constant, linear cooldown to ``lr_end * lr``."""
+    warmup, start = config.warmup_tokens / config.step_tokens, cooldown_start(total, config)
+    rate = min(1.0, (step + 1) / warmup) if warmup > 0 else 1.0
+    if step >= start:
+        rate *= config.lr_end + (1 - config.lr_end) * (total - step) / (total - start + 1)
+    return config.lr * rate
+
+
+def pulled_in(state: State, config: Config, seconds_left: float, step_s: float) -> int | None:
+    """Last step, if the cooldown has to begin now to end within the seconds left; else what it was."""
+    if state.step >= cooldown_start(state.total(config), config) or seconds_left == math.inf:
+        return state.ends_at
+    full = math.ceil(state.step * config.cooldown / (1 - config.cooldown))  # a cooldown that began here
+    possible = int(seconds_left / step_s) - 1  # the last step is not cut into
+    return state.step + max(min(full, possible), 1) if possible <= full else state.ends_at
+
+
+# ------------------------------------------------------------------------------------------------ the run
+
+SIGNALS = ("loss", "grad_norm", "param_norm", "v_norm", "update_norm", "finite", "lr")  # of every step
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, val: TokenSet, config: Config, place: Place, stop: Stop) -> dict[str, float] | None:
+    """Loss on the first `eval_tokens` validation tokens and its standard error over windows; None if told to stop."""
+    windows = min(int(config.eval_tokens), val.tokens - 1) // config.seq_len
+    at_once = config.micro_seqs or config.batch_seqs
+    sums = torch.zeros(2, dtype=torch.float64, device=place.device)  # of the windows' losses, and of their squares
+    model.eval()
+    for first in range(place.rank * at_once, windows, place.world * at_once):
+        count = min(at_once, windows - first)
+        block = val.slice(first * config.seq_len, (first + count) * config.seq_len + 1).astype("int64")
+        tokens = torch.from_numpy(block).to(place.device)
+        with place.autocast():
+            losses, _ = model(tokens[:-1].view(count, -1), tokens[1:].view(count, -1))
+        means = losses.mean(dim=1).double()
+        sums += torch.stack((means.sum(), means.square().sum()))
+        if stop.requested and place.world == 1:
+            break
+    model.train()
+    if stop.requested and place.world == 1:
+        return None
+    if place.world > 1:
+        dist.all_reduce(sums)
+    mean, square = (sums / windows).tolist()
+    se = math.sqrt(max(square - mean**2, 0.0) / (windows - 1)) if windows > 1 else math.nan
+    return {"loss": mean, "loss_se": se, "tokens": windows * config.seq_len}
+
+
+def update(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Tensor, step: int, config: Config,
+           place: Place, old: list[Tensor]) -> list[Tensor]:  # fmt: skip
+    """Make one step; return `SIGNALS` but the rate. `old` is room for the weights before it."""
+    loss = torch.zeros((), device=place.device)
+    parts = batch.split(config.micro_seqs or len(batch))
+    for i, part in enumerate(parts):
+        if config.dropout:
+            torch.manual_seed(int(np.random.SeedSequence((config.seed, step, i, place.rank)).generate_state(1)[0]))
+        with place.no_sync(model) if i < len(parts) - 1 else nullcontext():
+            with place.autocast():
+                losses, z = model(part[:, :-1], part[:, 1:])
+            # Every token weighs the same, however the batch is cut; processes are averaged, hence their number.
+            ((losses + z).sum() * (place.world / config.step_tokens)).backward()
+        loss += losses.detach().sum() / config.step_tokens
+    if place.world > 1:
+        dist.all_reduce(loss)
+    params = [p for group in optimizer.param_groups for p in group["params"]]
+    norm = nn.utils.clip_grad_norm_(params, config.clip)
+    finite = torch.isfinite(norm) & torch.isfinite(loss)
+    torch._foreach_copy_(old, params)
+    optimizer.found_inf = (~finite).float()  # fused AdamW leaves weights and moments alone where this is 1
+    optimizer.step()
+    optimizer.zero_grad()
+    torch._foreach_sub_(old, params)
+    v = [optimizer.state[p]["exp_avg_sq"] for p in params]
+    norms = torch.stack(torch._foreach_norm([*params, *v, *old])).view(3, -1).square().sum(dim=1).sqrt()
+    return [loss, norm, *norms.unbind(), finite]
+
+
+def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
+    """Train until the horizon, the cap, a signal or the observer ends it; return what `result.json` holds."""
+    observer, state = observer or Silent(), State()
+    place = machine.join(config.device, config.precision, config.compile, config.attention)
+    data, val = TokenSet.open(config.train_data), TokenSet.open(config.val_data)
+    batches = Batches(data, config.seq_len, config.batch_seqs, config.seed, place.rank, place.world)
+    arch = config.arch(data.vocab)
+    torch.manual_seed(config.seed)
+    plain = Decoder(arch, config, place.flash).to(place.device)
+    optimizer = torch.optim.AdamW(
+        parameter_groups(plain, config), config.lr, (config.beta1, config.beta2), config.eps, fused=True
+    )
+    old = [torch.empty_like(p) for group in optimizer.param_groups for p in group["params"]]
+    model = place.wrap(plain)
+    identity = {"config": asdict(config), "config_hash": config.hash(), "train_hash": data.sha256,
+                "trunk_hash": config.hash(*HORIZON, "cooldown", "lr_end")}  # fmt: skip
+    unobserved: list[dict[str, float]] = []
+
+    def restore(saved: checkpoint.Loaded) -> None:
+        nonlocal state
+        checkpoint.restore_model(plain, saved.model)
+        checkpoint.restore_optimizer(plain, optimizer, saved.optimizer)
+        state = State(**saved.manifest["state"])
+        observer.load_state_dict(saved.manifest["observer"])
+        unobserved[:] = saved.manifest["unobserved"]
+
+    def observe() -> str:
+        """Show the last steps to the observer and do as it says; return why the run ends, if it does."""
+        rows, unobserved[:] = [*unobserved, *record.read()], []
+        for row in rows:
+            state.vetoed = 0 if row["finite"] else state.vetoed + 1
+            if (action := observer.observe(int(row["step"]), row)).kind != "continue":
+                record.event("action", state.step, asdict(action))
+                if action.to_step is not None:
+                    restore(run.go_back(action.to_step))
+                state.skipped, state.lr_scale = state.skipped + action.skip, state.lr_scale * action.lr_factor
+                return "observer" if action.kind == "stop" else ""
+        return "not finite" if state.vetoed >= MOST_VETOED else ""
+
+    def save() -> None:
+        unobserved.extend(record.read())  # observed when they would have been, so that stopping changes nothing
+        state.wall_s = limits.wall_s
+        manifest = {**identity, "state": asdict(state), "unobserved": unobserved, "log_bytes": record.log_bytes}
+        run.save(state.step, plain, optimizer, manifest | {"observer": observer.state_dict()}, keep=config.keep,
+                 protect=config.checkpoint_at, before_alarm=observer.open_alarm)  # fmt: skip
+
+    with RunFolder(config.run_dir, writes=place.rank == 0) as run, Stop() as stop:
+        if (start := run.start(config.start_from, identity)) is not None:
+            restore(start)
+            cooling = state.step > cooldown_start(state.total(config), config)
+            if cooling and start.manifest["config_hash"] != config.hash():
+                raise ResumeError(f"step {state.step} lies in the cooldown of this horizon: branch off earlier")
+        limits = Limits(run.path, config, wall_s=state.wall_s, writes=place.rank == 0, compiles=place.compile)
+        with Recorder(run, config, place, SIGNALS, start, limits) as record:
+            record.begin(plain, identity, data, val)
+            ended = ""
+            while True:
+                step, total = state.step, state.total(config)
+                if step % config.log_every == 0 or step >= total:
+                    ended = observe()
+                    if state.step != step:  # rolled back
+                        continue
+                on_time = step > 0 and config.eval_every > 0 and step % config.eval_every == 0
+                if not ended and step != state.evaluated and (on_time or step >= total):
+                    unobserved.extend(record.read())
+                    with record.timing("evaluation"):
+                        found = evaluate(model, val, config, place, stop)
+                    if found is not None:
+                        state.evaluated = step
+                        record.event("eval", step, found)
+                if not ended and step >= total and state.evaluated == step:
+                    ended = "horizon"
+                elif not ended and (place.world == 1 or step % config.log_every == 0):
+                    ended, left, pace = place.agree((stop.requested or limits.refusal(), limits.seconds_left(), limits.step_s))
+                    state.ends_at = pulled_in(state, config, left, pace)
+                due = step > 0 and (step % config.checkpoint_every == 0 or step in config.checkpoint_at)
+                if step != run.saved_at and (ended or due or stop.save_requested):
+                    stop.save_requested = False
+                    with record.timing("save"):
+                        save()
+                if ended:
+                    return record.finish(ended, state)
+                rate = lr_at(step, state.total(config), config) * state.lr_scale
+                for group in optimizer.param_groups:
+                    group["lr"] = rate * group["lr_factor"]
+                with record.timing("data"):
+                    batch = torch.from_numpy(batches(step + state.skipped)).to(place.device, non_blocking=True)
+                signals = update(model, optimizer, batch, step, config, place, old)
+                state.step += 1
+                record.push(state.step, [*signals, rate])
+
+
+EXIT = {"horizon": 0, "budget": 75, "SIGTERM": 143, "SIGINT": 130}  # others 1; what is not 0 can be gone on with
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one configuration: ``config.toml key=value ...``."""
+    path, *overrides = sys.argv[1:] if arguments is None else arguments
+    result = train(Config.read(path, *overrides))
+    print(f"{result['ended_by']}: step {result['steps']}, loss {result['loss']:.4f}")
+    return EXIT.get(result["ended_by"], 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
