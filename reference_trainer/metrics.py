@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reference_trainer.mlflow_mirror import Mirror as Mirror
 from reference_trainer.nvml import gpu_reader as gpu_reader
 from reference_trainer.perf import Perf as Perf
 from reference_trainer.progress import Progress as Progress

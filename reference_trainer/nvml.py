@@ -40,7 +40,7 @@ def gpu_reader(device: Any, clock: Callable[[], float] = time.monotonic) -> Call
 
 
 def _handle(device: Any) -> tuple[Any, Any] | None:
-    """Return NVML and its handle of the device: found by UUID, as NVML numbers devices that CUDA_VISIBLE_DEVICES hides."""
+    """Return NVML and its handle of the device, by UUID: NVML counts what CUDA_VISIBLE_DEVICES hides, too."""
     try:
         import torch
 
