@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,10 @@ class Limits:
         wall_s: float = 0.0,
         writes: bool = True,
         compiles: bool = False,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self.usd_per_hour, self.hours, self.usd = config.usd_per_hour, config.hours, config.usd
+        clock = clock or time.time
         self._clock, self._compiles = clock, compiles
         self.guard: BudgetGuard | None = None
         if config.cap_usd < math.inf and writes:
@@ -84,9 +86,13 @@ class Limits:
         counted = self._steps - _FIRST_STEPS if self._steps > _FIRST_STEPS else self._steps
         return (self._clock() - self._mark) / counted if counted > 0 else math.nan
 
-    def reserve(self, seconds: float) -> None:
-        """Keep the longest evaluation and save seen free at the end."""
-        self._reserve_s = max(self._reserve_s, seconds)
+    @contextmanager
+    def reserving(self, inner: AbstractContextManager[None]) -> Iterator[None]:
+        """Keep as many seconds free at the end as the longest stay in here (an evaluation, a save) took."""
+        began = self._clock()
+        with inner:
+            yield
+        self._reserve_s = max(self._reserve_s, self._clock() - began)
 
     def seconds_left(self) -> float:
         """Seconds until the nearer of the horizons, less what the end takes; inf without one."""
@@ -95,8 +101,12 @@ class Limits:
             left = min(left, (self.usd - self.spent_usd) / self.usd_per_hour * 3600.0)
         return left - 2 * self._reserve_s
 
-    def refusal(self) -> str | None:
-        """Count one step; return why it must not be made ("budget", "horizon"), or None."""
+    def pace(self) -> tuple[float, float]:
+        """Return the seconds left until the horizon and the seconds a step takes."""
+        return self.seconds_left(), self.step_s
+
+    def refusal(self) -> str:
+        """Count one step; return why it must not be made ("budget", "time"), or ""."""
         self._steps += 1
         if self._steps == _FIRST_STEPS + 1:
             self._mark = self._clock()
@@ -104,8 +114,4 @@ class Limits:
             bound = _COMPILE_S if self._compiles and self._steps == 1 else None
             if not self.guard.step(bound).fits:
                 return "budget"
-        return "horizon" if self.seconds_left() <= 0 else None
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what the next session goes on from."""
-        return {"guard": None if self.guard is None else self.guard.state_dict(), "spent_usd": self.spent_usd}
+        return "time" if self.seconds_left() <= 0 else ""

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
 from torch import Tensor
 
-from reference_trainer import checkpoint
+from reference_trainer import checkpoint, machine
+from reference_trainer.data.order import Batches
+from reference_trainer.data.shards import TokenSet
 from reference_trainer.limits import Limits
 from reference_trainer.machine import Place
-from reference_trainer.metrics import Ring, RunLog
+from reference_trainer.metrics import Mirror, Perf, Progress, Ring, RunLog, gpu_reader, read_log
 from reference_trainer.run_folder import RunFolder
+from scaling.architecture import Arch
+from scaling.flops import flops_per_token
+
+#: How a run ended -> what its point is worth. Whatever is not here stopped before its end: no point.
+STATUS = {"horizon": "ok", "not finite": "failed"}
 
 
 class Recorder:
@@ -28,23 +34,48 @@ class Recorder:
         The run's settings.
     place : Place
         This process.
+    limits : Limits
+        The clock and the purse.
+    arch : Arch
+        The model's shape.
     names : sequence of str
         What is pushed at every step.
     start : Loaded, optional
         The checkpoint that the run goes on from: the log is cut to its length then.
-    limits : Limits
-        The clock and the purse.
+    own : bool
+        The checkpoint is the run's own, not a trunk's.
     """
 
     def __init__(
-        self, run: RunFolder, config: Any, place: Place, names: Sequence[str],
-        start: checkpoint.Loaded | None, limits: Limits,
+        self, run: RunFolder, config: Any, place: Place, limits: Limits, arch: Arch, names: Sequence[str],
+        start: checkpoint.Loaded | None,
     ) -> None:  # fmt: skip
-        self.run, self.config, self.place, self.limits = run, config, place, limits
+        self.run, self.config, self.place, self.limits, self.arch = run, config, place, limits, arch
+        self._writes = place.rank == 0
+        own = start is not None and run.saved_at >= 0
+        self._flops = {name: flops_per_token(arch, name, seq_len=config.seq_len) for name in ("6N", "palm")}
+        peak, self._peak_source = machine.peak_flops(place, config.peak_tflops)
+        self._peak = None if peak is None else peak * place.world
+        self._perf = Perf(
+            step_tokens=config.step_tokens, flops_per_token=self._flops, peak_flops=self._peak,
+            usd_per_hour=config.usd_per_hour, machine=gpu_reader(place.device) if self._writes else None,
+        )  # fmt: skip
         self._ring = Ring(names, config.log_every, place.device)
-        log_bytes = 0 if start is None else start.manifest["log_bytes"]
-        self._log = RunLog(run.path / "log.jsonl", log_bytes) if place.rank == 0 else None
-        self._seconds: dict[str, float] = {}
+        self._total = float("inf")
+        self._waits: list[str] = []
+        self._log: RunLog | None = None
+        if self._writes:
+            self._log = RunLog(run.path / "log.jsonl", 0 if start is None else start.manifest["log_bytes"])
+            self._times = RunLog(run.path / "perf.jsonl", None if own else 0)
+            self._progress = Progress(self._total, print_every=max(100, config.log_every))
+            self._mirror = Mirror(
+                config.mlflow, run.path, run_name=config.run_name, resume=own, say=self._progress.say,
+                params={name: value for name, value in vars(config).items()},
+            )  # fmt: skip
+        if own and self._writes:
+            last = [row["wall_s"] for row in read_log(run.path / "perf.jsonl") if row["kind"] == "perf"]
+            self._perf.load_state_dict(start.manifest["perf"], wall_s=last[-1] if last else 0.0)
+        self._perf.begin(0 if start is None else start.step)
 
     def __enter__(self) -> Self:
         return self
@@ -53,41 +84,104 @@ class Recorder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._log is not None:
+            self._mirror.__exit__(kind, error, trace)
+            self._progress.close()
+            self._times.close()
             self._log.close()
+
+    def begin(self, identity: Mapping[str, Any]) -> None:
+        """Write down which run this is and where it runs."""
+        self._identity, self._versions = identity, machine.versions()
+        words = f"{self.place.describe()}; MFU against {self._peak_source}"
+        self.run.write(
+            "run.json",
+            {**identity, **self._counts(), "machine": words, "peak_flops": self._peak, **self._versions},
+        )
+        if self._writes:
+            self._progress.say(f"{self.run.path}: {self._counts()['params_total']:,} parameters on {words}")
+
+    def push(self, step: int, values: Sequence[Tensor | float]) -> None:
+        """Keep one step's numbers on the device."""
+        self._ring.push(step, values)
+
+    def read(self, total: float | None = None) -> list[dict[str, float]]:
+        """Read the ring, write its steps down and return them."""
+        rows = self._ring.read()
+        if self._log is None or not rows:
+            return rows
+        self._log.extend("step", rows)
+        step = int(rows[-1]["step"])
+        numbers = self._perf.read(step, total=total, usd=self.limits.spent_usd)
+        self._times.append("perf", step, numbers)
+        if self._perf.alarm:
+            self._times.append("alarm", step, {"why": self._perf.alarm})
+            self._progress.say(self._perf.alarm)
+        self._progress.update(step, {**rows[-1], **numbers}, total=total)
+        for row in rows:
+            self._mirror.log(int(row["step"]), {k: v for k, v in row.items() if k != "step"})
+        self._mirror.log(step, numbers)
+        return rows
+
+    def event(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
+        """Write one row that is no step: an evaluation, activations, an action of the observer."""
+        if self._log is not None:
+            self._log.append(kind, step, values)
+            if kind == "eval":
+                self._mirror.log(step, {f"eval_{name}": value for name, value in values.items()})
+                self._progress.say(f"step {step:,}: validation loss {values['loss']:.4f} nats/token")
+            elif kind == "action":
+                self._progress.say(f"step {step:,}: {values['kind']}: {values['why']}")
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Count the seconds inside as waiting for data."""
+        return self._perf.waiting()
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Count the seconds inside as no training, and keep as many free at the end."""
+        return self.limits.reserving(self._perf.aside())
 
     @property
     def log_bytes(self) -> int:
         """Length of the log, on the disk when this returns."""
         return 0 if self._log is None else self._log.sync()
 
-    def begin(self, *args: Any) -> None:
-        pass
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps of the clock."""
+        return {"log_bytes": self.log_bytes, "perf": self._perf.state_dict()}
 
-    def push(self, step: int, values: Sequence[Tensor | float]) -> None:
-        """Keep one step's numbers on the device."""
-        self._ring.push(step, values)
+    def finish(self, ended: str, *, steps: int, began: int, batches: Batches, val: TokenSet) -> dict[str, Any]:
+        """Write `result.json`: the point that this run is, or why it is none.
 
-    def read(self) -> list[dict[str, float]]:
-        """Read the ring and write its steps down; return them."""
-        rows = self._ring.read()
-        if self._log is not None:
-            self._log.extend("step", rows)
-        return rows
+        ``status`` is ``ok`` for a run that reached its horizon and cooled down, ``failed`` for one whose numbers
+        went wrong, and ``truncated`` for all others: no points. ``wall_s``, ``usd`` and ``mfu`` are of the run's
+        own steps; what a trunk has paid is not in them.
+        """
+        config, tokens = self.config, steps * self.config.step_tokens
+        useful_s = self._perf.state_dict()["useful_s"]
+        rate = (steps - began) * config.step_tokens / useful_s if useful_s > 0 else None
+        status = STATUS.get(ended, "truncated") if config.cooldown else "truncated"
+        result = {
+            "run_dir": str(self.run.path), "status": status, "ended_by": ended, "steps": steps, "began": began,
+            "trunk_hash": self._identity["trunk_hash"], "config_hash": self._identity["config_hash"],
+            "seed": config.seed, **self._counts(), "tokens": tokens,
+            "unique_tokens": min(batches.unique_tokens(steps), tokens), "flops": self._flops["6N"] * tokens,
+            **self._evaluation(steps), "loss_unit": "nats/token", "bytes_per_token": val.bytes_per_token,
+            "val_hash": val.sha256[:16], "tokenizer": val.tokenizer, "lr": config.lr, "batch": config.step_tokens,
+            "seq_len": config.seq_len, "cooldown": config.cooldown, "wall_s": self.limits.wall_s,
+            "device": self.place.name, "usd": self.limits.spent_usd, "tokens_per_s": rate,
+            "mfu": rate * self._flops["palm"] / self._peak if rate and self._peak else None,
+            "git": self._versions["git"],
+        }  # fmt: skip
+        self.run.write("result.json", result)
+        return result
 
-    def event(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
-        """Write one row that is no step."""
-        if self._log is not None:
-            self._log.append(kind, step, values)
+    def _counts(self) -> dict[str, int]:
+        return {f"params_{count}": self.arch.params(count) for count in ("total", "non_embedding", "matmul")}
 
-    @contextmanager
-    def timing(self, what: str) -> Iterator[None]:
-        """Count the seconds spent on something that is no step."""
-        began = time.perf_counter()
-        yield
-        spent = time.perf_counter() - began
-        self._seconds[what] = self._seconds.get(what, 0.0) + spent
-        if what != "data":
-            self.limits.reserve(spent)
-
-    def finish(self, ended: str, state: Any) -> dict[str, Any]:
-        return {"ended_by": ended, "steps": state.step, "loss": float("nan")}
+    def _evaluation(self, step: int) -> dict[str, Any]:
+        """Return the evaluation at a step, from the log, or nothing in place of it."""
+        rows = read_log(self.run.path / "log.jsonl") if self._writes else iter(())
+        found = [row for row in rows if row["kind"] == "eval" and row["step"] == step]
+        if not found:
+            return {"loss": None, "loss_se_eval": None, "eval_tokens": None}
+        return {"loss": found[-1]["loss"], "loss_se_eval": found[-1]["loss_se"], "eval_tokens": found[-1]["tokens"]}

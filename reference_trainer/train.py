@@ -219,6 +219,7 @@ class State:
     evaluated: int = -1  # step of the last evaluation
     lr_scale: float = 1.0  # recovery: factor on the rate
     skipped: int = 0  # recovery: batches passed over
+    began: int = 0  # step of the trunk's checkpoint that a branch began with
     vetoed: int = 0  # last steps in a row that were withheld
     wall_s: float = 0.0
 
@@ -283,6 +284,17 @@ def evaluate(model: nn.Module, val: TokenSet, config: Config, place: Place, stop
     return {"loss": mean, "loss_se": se, "tokens": windows * config.seq_len}
 
 
+@torch.no_grad()
+def activations(model: Decoder, batch: Tensor, place: Place) -> dict[str, float]:
+    """Root mean square of the residual stream after each block."""
+    found: list[Tensor] = []
+    model.eval()
+    with place.autocast():
+        model(batch[:, :-1], batch[:, 1:], found)
+    model.train()
+    return {f"rms_{i}": value for i, value in enumerate(torch.stack(found).tolist())}
+
+
 def update(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Tensor, step: int, config: Config,
            place: Place, old: list[Tensor]) -> list[Tensor]:  # fmt: skip
     """Make one step; return `SIGNALS` but the rate. `old` is room for the weights before it."""
@@ -290,7 +302,7 @@ def update(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Tensor, st
     parts = batch.split(config.micro_seqs or len(batch))
     for i, part in enumerate(parts):
         if config.dropout:
-            torch.manual_seed(int(np.random.SeedSequence((config.seed, step, i, place.rank)).generate_state(1)[0]))
+            place.seed(int(np.random.SeedSequence((config.seed, step, i, place.rank)).generate_state(1)[0]))
         with place.no_sync(model) if i < len(parts) - 1 else nullcontext():
             with place.autocast():
                 losses, z = model(part[:, :-1], part[:, 1:])
@@ -340,7 +352,7 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
 
     def observe() -> str:
         """Show the last steps to the observer and do as it says; return why the run ends, if it does."""
-        rows, unobserved[:] = [*unobserved, *record.read()], []
+        rows, unobserved[:] = [*unobserved, *record.read(state.total(config))], []
         for row in rows:
             state.vetoed = 0 if row["finite"] else state.vetoed + 1
             if (action := observer.observe(int(row["step"]), row)).kind != "continue":
@@ -352,21 +364,24 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
         return "not finite" if state.vetoed >= MOST_VETOED else ""
 
     def save() -> None:
-        unobserved.extend(record.read())  # observed when they would have been, so that stopping changes nothing
+        unobserved.extend(record.read())  # observed when they would have been: stopping must change nothing
         state.wall_s = limits.wall_s
-        manifest = {**identity, "state": asdict(state), "unobserved": unobserved, "log_bytes": record.log_bytes}
-        run.save(state.step, plain, optimizer, manifest | {"observer": observer.state_dict()}, keep=config.keep,
-                 protect=config.checkpoint_at, before_alarm=observer.open_alarm)  # fmt: skip
+        manifest = {**identity, **record.state_dict(), "state": asdict(state), "observer": observer.state_dict(),
+                    "unobserved": unobserved, "cooldown_start": cooldown_start(state.total(config), config)}  # fmt: skip
+        run.save(state.step, plain, optimizer, manifest, keep=config.keep, protect=config.checkpoint_at,
+                 before_alarm=observer.open_alarm)  # fmt: skip
 
     with RunFolder(config.run_dir, writes=place.rank == 0) as run, Stop() as stop:
         if (start := run.start(config.start_from, identity)) is not None:
             restore(start)
-            cooling = state.step > cooldown_start(state.total(config), config)
-            if cooling and start.manifest["config_hash"] != config.hash():
-                raise ResumeError(f"step {state.step} lies in the cooldown of this horizon: branch off earlier")
+            if run.saved_at < 0:  # a branch: its own work begins here
+                state.began, state.wall_s = state.step, 0.0
+            shared = min(cooldown_start(state.total(config), config), start.manifest["cooldown_start"])
+            if state.step > shared and start.manifest["config_hash"] != config.hash():
+                raise ResumeError(f"step {state.step} lies in a cooldown that begins at {shared}: branch off earlier")
         limits = Limits(run.path, config, wall_s=state.wall_s, writes=place.rank == 0, compiles=place.compile)
-        with Recorder(run, config, place, SIGNALS, start, limits) as record:
-            record.begin(plain, identity, data, val)
+        with Recorder(run, config, place, limits, arch, SIGNALS, start) as record:
+            record.begin(identity)
             ended = ""
             while True:
                 step, total = state.step, state.total(config)
@@ -376,8 +391,8 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
                         continue
                 on_time = step > 0 and config.eval_every > 0 and step % config.eval_every == 0
                 if not ended and step != state.evaluated and (on_time or step >= total):
-                    unobserved.extend(record.read())
-                    with record.timing("evaluation"):
+                    unobserved.extend(record.read(total))
+                    with record.aside():
                         found = evaluate(model, val, config, place, stop)
                     if found is not None:
                         state.evaluated = step
@@ -385,33 +400,36 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
                 if not ended and step >= total and state.evaluated == step:
                     ended = "horizon"
                 elif not ended and (place.world == 1 or step % config.log_every == 0):
-                    ended, left, pace = place.agree((stop.requested or limits.refusal(), limits.seconds_left(), limits.step_s))
+                    ended, left, pace = place.agree((stop.requested or limits.refusal(), *limits.pace()))
                     state.ends_at = pulled_in(state, config, left, pace)
                 due = step > 0 and (step % config.checkpoint_every == 0 or step in config.checkpoint_at)
                 if step != run.saved_at and (ended or due or stop.save_requested):
                     stop.save_requested = False
-                    with record.timing("save"):
+                    with record.aside():
                         save()
                 if ended:
-                    return record.finish(ended, state)
+                    return record.finish(ended, steps=step, began=state.began, batches=batches, val=val)
                 rate = lr_at(step, state.total(config), config) * state.lr_scale
                 for group in optimizer.param_groups:
                     group["lr"] = rate * group["lr_factor"]
-                with record.timing("data"):
+                with record.waiting():
                     batch = torch.from_numpy(batches(step + state.skipped)).to(place.device, non_blocking=True)
                 signals = update(model, optimizer, batch, step, config, place, old)
                 state.step += 1
                 record.push(state.step, [*signals, rate])
+                if config.probe_every and state.step % config.probe_every == 0:
+                    unobserved.extend(record.read(total))
+                    record.event("activations", state.step, activations(plain, batch[:1], place))
 
 
-EXIT = {"horizon": 0, "budget": 75, "SIGTERM": 143, "SIGINT": 130}  # others 1; what is not 0 can be gone on with
+EXIT = {"horizon": 0, "budget": 75, "time": 75, "SIGTERM": 143, "SIGINT": 130}  # else 1; 0 alone is finished
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one configuration: ``config.toml key=value ...``."""
+    """Run one configuration: ``config.toml key=value ...``; return the exit status."""
     path, *overrides = sys.argv[1:] if arguments is None else arguments
     result = train(Config.read(path, *overrides))
-    print(f"{result['ended_by']}: step {result['steps']}, loss {result['loss']:.4f}")
+    print(f"{result['ended_by']} after step {result['steps']}; see {result['run_dir']}/result.json")
     return EXIT.get(result["ended_by"], 1)
 
 
