@@ -236,7 +236,7 @@ def energy(
 
     >>> run = energy(800, "H100 SXM", pue=1.25, region="gcp:us-central1")
     >>> round(run.facility_kwh.value, 6), run.co2_kg
-    (969.0, CO2: 418.6 kg, 80% [308.5, 522.1])
+    (969.0, CO2: 418.6 kg, 80% [308.5, 523.1])
     """
     hours = parse_count(gpu_hours)
     if not (np.isfinite(hours) and hours > 0):

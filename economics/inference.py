@@ -24,8 +24,8 @@ from scaling.units import format_count
 
 if TYPE_CHECKING:
     from economics.hardware import GPU
-    from economics.logit_t import Array
     from economics.price_quote import PriceQuote
+    from economics.quantile_draws import Array
     from economics.run_result import RunCost
     from scaling.architecture import Arch
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from economics.logit_t import Array, LogitT
+from economics.logit_t import LogitT
 from economics.mfu_rows import Rows
+from economics.quantile_draws import Array
 from scaling.errors import DataError
 from scaling.estimate import Estimate
 from scaling.findings import Finding

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date as Date, datetime
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from statistics import median
 from tempfile import NamedTemporaryFile
@@ -17,7 +17,7 @@ from typing import Any
 from economics.errors import PriceError
 from economics.gpu_names import read_table
 from economics.price_checks import Context, check_quote
-from economics.price_rows import COLUMNS, PriceRow, Quote
+from economics.price_rows import COLUMNS, Market, PriceRow, Quote
 from scaling.findings import Finding
 
 #: Environment variable that names the user's own price book.
@@ -43,6 +43,14 @@ class PriceBook:
 
     def __iter__(self) -> Iterator[PriceRow]:
         return iter(self.rows)
+
+    @cached_property
+    def by_offer(self) -> Mapping[tuple[str, Market], tuple[PriceRow, ...]]:
+        """Rows by GPU and market: a thousand what-ifs look prices up a thousand times."""
+        found: dict[tuple[str, Market], list[PriceRow]] = defaultdict(list)
+        for row in self.rows:
+            found[row.gpu, row.market].append(row)
+        return {key: tuple(rows) for key, rows in found.items()}
 
     def __repr__(self) -> str:
         days = [row.date for row in self.rows]

@@ -9,9 +9,11 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from economics.errors import PriceError
 from economics.price_rows import Market, PriceRow
+from economics.quantile_draws import normal
 from scaling.estimate import Estimate
 from scaling.findings import Finding
 from scaling.laws.base import Array
@@ -147,11 +149,12 @@ class PriceQuote:
         """Return `n` draws of the price, $ per GPU-hour, shape (n,)."""
         log_price, spread = self._curves()
         at = rng.random(n) * (log_price.size - 1)
-        places = np.arange(log_price.size)
-        drawn = np.interp(at, places, log_price)
+        place = at.astype(np.intp)  # between this provider and the next
+        part = at - place
+        drawn = _between(log_price, place, part)
         if spread.any():
-            drawn = drawn + np.interp(at, places, spread) * rng.standard_normal(n)
-        return np.asarray(np.exp(drawn), dtype=np.float64)
+            drawn += _between(spread, place, part) * normal(rng, n)
+        return np.asarray(np.exp(drawn, out=drawn))
 
     def _curves(self) -> tuple[Array, Array]:
         """ln(price) and its spread for age, provider by provider, both shape (number of providers,)."""
@@ -186,6 +189,15 @@ class PriceQuote:
             ],
             "findings": [finding.to_dict() for finding in self.findings],
         }  # fmt: skip
+
+
+def _between(curve: Array, place: NDArray[np.intp], part: Array) -> Array:
+    """Values of a curve over 0, 1, 2 ... that is straight between them."""
+    here, next_ = curve.take(place), curve.take(place + 1, mode="clip")
+    next_ -= here
+    next_ *= part
+    next_ += here
+    return next_
 
 
 @cache

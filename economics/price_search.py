@@ -85,7 +85,7 @@ def prices(
             raise PriceError(f"{column} must be a name, got {text!r}", column=column)
     day = _day(as_of)
     every = load_book(book)
-    rows = [row for row in every if row.gpu == name and row.market == kind]
+    rows = list(every.by_offer.get((name, kind), ()))
     _need(rows, every, name, f"on the market {kind!r}", kind)
     for column, wanted in (
         ("provider", provider and provider.casefold()),

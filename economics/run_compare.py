@@ -23,7 +23,7 @@ from scaling.estimate import Estimate
 from scaling.findings import Finding
 
 if TYPE_CHECKING:
-    from economics.logit_t import Array
+    from economics.quantile_draws import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

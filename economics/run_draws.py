@@ -12,10 +12,11 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from economics.grid import GridIntensity
-from economics.logit_t import Array, LogitT
+from economics.logit_t import LogitT
 from economics.overheads import HOURS_PER_MONTH
 from economics.power import Factor
 from economics.price_quote import PriceQuote, ProviderPrice
+from economics.quantile_draws import Array, normal
 from economics.run_plan import RunPlan
 from economics.spot import ZONE_SD
 
@@ -168,13 +169,13 @@ def _interrupted(plan: RunPlan, work: Array, v: Variates) -> tuple[Array, Array,
     rate = plan.preempted * v.rate + plan.faults
     save = 0.0 if plan.interval is None else plan.checkpoint_hours
     step = work if plan.interval is None else np.minimum(plan.interval, work)
-    segments = work / step
-    x = np.minimum(rate * (step + save), _HOPELESS)
+    segments, whole = work / step, step + save
+    x = np.minimum(rate * whole, _HOPELESS)
     failing = np.expm1(x)
     count_mean = segments * failing
     count_var = count_mean * (failing + 1.0)  # geometric in each segment
     # Time to an interruption that falls within the segment: near x = 0 it is half of it.
-    lost = np.where(x < 1e-4, (step + save) / 2.0, 1.0 / rate - (step + save) / failing)
+    lost = np.where(x < 1e-4, whole / 2.0, 1.0 / rate - whole / failing)
     count = gamma_of(count_mean, count_var, v.luck)
     # Each loss scatters too: by less than an exponential, whose relative variance is 1.
     rework = lost * gamma_of(count_mean, count_var + count_mean / 3.0, v.luck)
@@ -188,11 +189,15 @@ def gamma_of(mean: Array, var: Array, z: Array) -> Array:
     Wilson & Hilferty 1931: the cube root is normal. A smooth, increasing function of z, mean and spread, which
     a rejection sampler is not: that is what lets two runs share their luck.
     """
-    root = np.sqrt(var) / np.maximum(mean, 1e-300) / 3.0
-    cube_root = np.maximum(1.0 - root * root + z * root, 0.0)
-    return np.asarray(
-        mean * cube_root * cube_root * cube_root
-    )  # three products: a power takes ten times as long
+    root = np.sqrt(var) / (3.0 * np.maximum(mean, 1e-300))
+    cube_root = z - root
+    cube_root *= root
+    cube_root += 1.0
+    np.maximum(cube_root, 0.0, out=cube_root)
+    out = mean * cube_root  # three products: a power takes ten times as long
+    out *= cube_root
+    out *= cube_root
+    return np.asarray(out)
 
 
 def energy_kwh(plan: RunPlan, gpu_hours: Array) -> tuple[Array, Array, Array] | None:
@@ -244,7 +249,7 @@ def _factor(factor: Factor, seed: int, stream: int, n: int) -> Array:
 
 @lru_cache(maxsize=16)
 def _normal(seed: int, stream: int, n: int) -> Array:
-    return _kept(_rng(seed, stream).standard_normal(n))
+    return _kept(normal(_rng(seed, stream), n))
 
 
 @lru_cache(maxsize=64)

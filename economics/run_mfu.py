@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from economics.hardware import GPU
-from economics.logit_t import LogitT, t_quantile
+from economics.logit_t import LogitT
 from economics.mfu import MfuModel, mfu_model
 from economics.mfu_estimate import MfuEstimate, check_setup
+from economics.student_t import t_quantile
 from economics.utilisation import MfuError, MfuWarning, above_ceiling, check_mfu, parse_mfu
 from scaling.errors import DataError
 from scaling.findings import Finding

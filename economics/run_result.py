@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,8 @@ from scaling.findings import Finding
 
 if TYPE_CHECKING:
     from economics.hardware import GPU
-    from economics.logit_t import Array
     from economics.memory import MemoryFit
+    from economics.quantile_draws import Array
     from economics.run_compare import RunComparison, WhatIf
     from economics.run_sensitivity import Sensitivity
 
@@ -30,12 +30,21 @@ class EnergyEstimate(CostEstimate):
 
     Parameters
     ----------
-    gpu, server : Estimate
-        The boards alone; with the rest of the servers, without cooling and losses of the building.
+    parts : tuple of array
+        Draws of the boards alone, and of the servers.
     """
 
-    gpu: Estimate = field(default_factory=lambda: Estimate(0.0, 0.0, 0.0))
-    server: Estimate = field(default_factory=lambda: Estimate(0.0, 0.0, 0.0))
+    parts: tuple[Array, ...] = field(default=(), compare=False)
+
+    @cached_property
+    def gpu(self) -> Estimate:
+        """The boards alone."""
+        return estimate_of(self.parts[0], "GPU boards", self.unit)
+
+    @cached_property
+    def server(self) -> Estimate:
+        """The servers, without cooling and losses of the building."""
+        return estimate_of(self.parts[1], "servers", self.unit)
 
     @property
     def facility(self) -> Estimate:
@@ -90,7 +99,10 @@ class RunCost:
     @cached_property
     def gpu_hours(self) -> Estimate:
         """Billed GPU-hours, everything of `breakdown` included."""
-        return estimate_of(self.outcome.total_gpu_hours, "GPU-hours", "h")
+        out, n = self.outcome, self.plan.n_gpus
+        if self.plan.overheads.ablations or out.wall_hours is not out.billed_hours:
+            return estimate_of(out.total_gpu_hours, "GPU-hours", "h")
+        return replace(self.wall_hours.times(n), name="GPU-hours")  # all GPUs, from the start to the end
 
     @cached_property
     def training_gpu_hours(self) -> Estimate:
@@ -99,7 +111,7 @@ class RunCost:
         return estimate_of(parts["compute"] + parts["evaluation"], "GPU-hours of training", "h")
 
     @cached_property
-    def wall_hours(self) -> Estimate:
+    def wall_hours(self) -> CostEstimate:
         """Hours from the start of the instances to the end, waits for machines included."""
         return estimate_of(self.outcome.wall_hours, "wall time", "h")
 
@@ -117,11 +129,8 @@ class RunCost:
         """
         if self.energy_draws is None:
             return None
-        names = ("GPU boards", "servers", "facility")
-        boards, servers, facility = (
-            estimate_of(d, n, "kWh") for d, n in zip(self.energy_draws, names, strict=True)
-        )
-        return EnergyEstimate(**vars(facility), gpu=boards, server=servers)
+        *parts, facility = self.energy_draws
+        return EnergyEstimate(**vars(estimate_of(facility, "facility", "kWh")), parts=tuple(parts))
 
     @cached_property
     def co2_kg(self) -> Estimate | None:

@@ -16,7 +16,7 @@ from economics.run_result import RunCost
 from scaling.errors import DataError
 
 if TYPE_CHECKING:
-    from economics.logit_t import Array
+    from economics.quantile_draws import Array
     from economics.run_draws import Variates
 
 #: Answers that can be asked about, with their unit.

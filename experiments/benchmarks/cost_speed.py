@@ -60,6 +60,7 @@ def measure(counts: tuple[int, ...] = (100, 300, 1000)) -> list[list[str]]:
         ("`cost()`, five answers", run),
         ("`cost(market='spot')`, five answers", lambda: run("spot")),
         ("`cost(seed=...)`, a seed that was never drawn", lambda: run(seed=next(fresh))),
+        ("`cost(market='spot', seed=...)`, the same", lambda: run("spot", next(fresh))),
     ):
         took = best(function)
         rows.append([name, f"{1e3 * took:.2f} ms", f"{took / bare:.1f}"])

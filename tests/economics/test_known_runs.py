@@ -9,7 +9,7 @@ import pytest
 
 from economics.gpu_names import read_table
 from economics.run_check import known_runs
-from experiments.benchmarks.cost_speed import what_ifs
+from experiments.benchmarks.cost_speed import LIMIT, measure, what_ifs
 from experiments.benchmarks.known_runs import KNOWN, predict
 
 
@@ -65,6 +65,13 @@ def test_known_money_and_energy(known):
     assert estimate.low <= known.figure <= estimate.high, f"{estimate!r}\n{run!r}"
     # An interval that holds everything would hold this too.
     assert estimate.high / estimate.low < 4
+
+
+@pytest.mark.slow
+def test_a_cost_takes_less_than_twenty_bare_draws():
+    """On demand and on spot, with a seed known and never drawn; the minimum over repeats."""
+    for what, took, ratio in measure(counts=())[1:]:
+        assert float(ratio) < LIMIT * (1.25 if "spot" in what else 1.0), (what, took)
 
 
 def test_a_what_if_takes_no_part_of_a_second():

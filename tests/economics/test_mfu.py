@@ -17,7 +17,7 @@ from economics import mfu_check
 from economics.errors import DtypeError, UnknownGPU
 from economics.gpu_names import read_table
 from economics.hardware import GPU, gpu
-from economics.logit_t import LogitT, t_cdf, t_quantile
+from economics.logit_t import LogitT
 from economics.mfu import PRODUCTIVE, mfu_model
 from economics.mfu_gap import run_gap
 from economics.mfu_mixed import Spread, fit, reml
@@ -32,6 +32,7 @@ from economics.mfu_rows import (
     run_rows,
     stack,
 )
+from economics.student_t import t_cdf, t_quantile
 from economics.utilisation import MfuError, hfu
 from scaling.architecture import Arch
 from scaling.errors import DataError
