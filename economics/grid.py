@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,19 @@ from typing import Any
 from economics.errors import EconomicsError
 from economics.gpu_names import read_table
 from scaling.errors import DataError
+
+_OR = "You can also give grams of CO2 per kWh."
+_GRAMS = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:(k)?g(?:\s*co2e?q?)?\s*/\s*kwh)?", re.IGNORECASE)
+#: Words for a cloud in front of its region -> its prefix in the table.
+_CLOUDS = {
+    "aws": "aws", "amazon": "aws", "azure": "azure", "microsoft azure": "azure", "gcp": "gcp", "google": "gcp",
+    "google cloud": "gcp",
+}  # fmt: skip
+_CLOUD = re.compile(rf"({'|'.join(sorted(_CLOUDS, key=len, reverse=True))})[ :/]+(.+)")
+#: "us-east-1a" is a zone of us-east-1, "us-central1-a" one of us-central1.
+_ZONE = re.compile(r"([a-z-]+-\d+)[a-z]|([a-z-]+\d+)-[a-z]")
+#: A part of a country in ISO 3166-2: "DE-BY", "CA-ON", "GB-SCT".
+_PART = re.compile(r"([a-z]{2,3})-[a-z0-9]{1,3}")
 
 
 class UnknownRegion(EconomicsError, DataError):
@@ -58,14 +72,15 @@ def grid_intensity(region: str | float | GridIntensity) -> GridIntensity:
     Parameters
     ----------
     region : str, float or GridIntensity
-        A country (ISO 3166 alpha-3 code or English name), a state of the USA (``"US-CA"`` or its name), a
-        cloud region (``"gcp:us-central1"``, ``"aws:us-east-1"``, ``"azure:eastus"``; the prefix may be left
-        out), or grams per kWh of your own.
+        A country (ISO 3166 code of three or two letters, or English name), a state of the USA (``"US-CA"``, or
+        its name), a cloud region or one of its zones (``"gcp:us-central1"``, ``"aws:us-east-1"``,
+        ``"azure:eastus"``; the prefix may be left out), or grams per kWh of your own (a number, or text such as
+        ``"400 g/kWh"``).
 
     Raises
     ------
     UnknownRegion
-        No region has this name, or two have it ("Georgia"): names those it may be.
+        No region has this name, or two have it ("Georgia"; "CA" is Canada and California): names those it may be.
     DataError
         A number that cannot be grams per kWh.
 
@@ -78,27 +93,18 @@ def grid_intensity(region: str | float | GridIntensity) -> GridIntensity:
     """
     if isinstance(region, GridIntensity):
         return region
-    if isinstance(region, int | float):
-        return GridIntensity("", "given", _grams(float(region)), None, "given", "given by the user")
-    found = _lookup().get(_key(region), ())
+    grams = _number(region)
+    if grams is not None:
+        return GridIntensity("", "given", _grams(grams), None, "given", "given by the user")
+    if not isinstance(region, str):
+        raise DataError(f"region must be a name or grams of CO2 per kWh, got {region!r}", column="region")
+    forms = _forms(_key(region))
+    found: tuple[str, ...] = next((_lookup()[form] for form in forms if form in _lookup()), ())
     if len(found) == 1:
         return _table()[found[0]]
     if found:
-        raise UnknownRegion(
-            f"region {region!r} is {' or '.join(f'{k} ({_table()[k].name})' for k in found)}: give the key.",
-            suggestions=found,
-        )
-    near = difflib.get_close_matches(_key(region), _lookup(), n=6, cutoff=0.6)
-    suggestions = tuple(dict.fromkeys(key for spelling in near for key in _lookup()[spelling]))[:5]
-    hint = (
-        f"did you mean {', '.join(f'{k} ({_table()[k].name})' for k in suggestions)}?"
-        if suggestions
-        else "give a country, a state of the USA, a cloud region such as gcp:us-central1 or aws:us-east-1"
-    )
-    raise UnknownRegion(
-        f"the grid of region {region!r} is not known: {hint} You can also give grams of CO2 per kWh.",
-        suggestions=suggestions,
-    )
+        raise UnknownRegion(f"region {region!r} is {_named(found, ' or ')}: give the key.", suggestions=found)
+    raise _unknown(region, forms)
 
 
 def regions() -> tuple[str, ...]:
@@ -110,6 +116,42 @@ def regions() -> tuple[str, ...]:
     True
     """
     return tuple(_table())
+
+
+def _named(keys: Sequence[str], between: str = ", ") -> str:
+    return between.join(f"{key} ({_table()[key].name})" for key in keys)
+
+
+def _unknown(region: str, forms: Sequence[str]) -> UnknownRegion:
+    """Return the refusal of a name that no region has, with what is nearest to it."""
+    part = _PART.fullmatch(forms[0])
+    whole = [k for k in _lookup().get(part[1], ()) if len(k) == 3] if part else []
+    states = [k for k in _table() if k.startswith("US-")]
+    if whole and whole[0] != "USA":
+        what = f"of {_table()[whole[0]].name} only the whole is known, {whole[0]}."
+        return UnknownRegion(f"the grid of region {region!r} is not known: {what} {_OR}", suggestions=whole)
+    if whole:
+        what = f"the USA have the states {', '.join(states)}."
+        return UnknownRegion(f"the grid of region {region!r} is not known: {what} {_OR}", suggestions=states)
+    # Of two or three letters every code is like some other: a guess would only mislead.
+    spellings = [] if len(forms[0]) < 4 else [s for s in _lookup() if len(s) > 3]
+    near = [s for form in forms for s in difflib.get_close_matches(form, spellings, n=6, cutoff=0.6)]
+    elsewhere = _lookup().get(forms[0].rpartition(":")[2], ())  # of another cloud
+    suggestions = tuple(dict.fromkeys((*elsewhere, *(key for s in near for key in _lookup()[s]))))[:5]
+    hint = (
+        f"did you mean {_named(suggestions)}?"
+        if suggestions
+        else "give a country, a state of the USA, a cloud region such as gcp:us-central1 or aws:us-east-1."
+    )
+    return UnknownRegion(f"the grid of region {region!r} is not known: {hint} {_OR}", suggestions=suggestions)
+
+
+def _number(region: object) -> float | None:
+    """Return grams per kWh, where the region is a number of them."""
+    if isinstance(region, int | float) and not isinstance(region, bool):
+        return float(region)
+    match = _GRAMS.fullmatch(region.strip()) if isinstance(region, str) else None
+    return None if match is None else float(match[1]) * (1000.0 if match[2] else 1.0)
 
 
 def _grams(value: float) -> float:
@@ -144,7 +186,7 @@ def _entry(rows: dict[str, dict[str, str]], row: dict[str, Any]) -> GridIntensit
 
 @cache
 def _lookup() -> dict[str, tuple[str, ...]]:
-    """Every spelling -> keys: the key, the key without its provider, and the name."""
+    """Every spelling -> keys: the key, the key without its provider, the name, and others people write."""
     known: dict[str, list[str]] = defaultdict(list)
     for row in read_table("grid_intensity.csv"):
         spellings = {row["region"]}
@@ -152,9 +194,26 @@ def _lookup() -> dict[str, tuple[str, ...]]:
             spellings.add(row["region"].split(":")[1])
         else:
             spellings.add(row["name"])
+        if row["kind"] == "state":
+            spellings.add(row["region"].removeprefix("US-"))
         for spelling in spellings:
             known[_key(spelling)].append(row["region"])
-    return {spelling: tuple(keys) for spelling, keys in known.items()}
+    for row in read_table("region_spellings.csv"):
+        known[_key(row["spelling"])].insert(0, row["region"])
+    return {spelling: tuple(dict.fromkeys(keys)) for spelling, keys in known.items()}
+
+
+def _forms(key: str) -> tuple[str, ...]:
+    """Return what a name may be a spelling of: itself, the region of a zone, with its cloud, without blanks."""
+    cloud, rest = "", key
+    if match := _CLOUD.fullmatch(key):
+        cloud, rest = f"{_CLOUDS[match[1]]}:", match[2]
+    forms = [key]
+    for name in (rest, rest.replace(" ", "")):
+        forms.append(cloud + name)
+        if zone := _ZONE.fullmatch(name):
+            forms.append(cloud + (zone[1] or zone[2]))
+    return tuple(dict.fromkeys(forms))
 
 
 def _key(region: str) -> str:

@@ -113,6 +113,67 @@ def test_regions_of_every_kind():
     assert grid_intensity(0).g_per_kwh == 0
 
 
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("US", "USA"), ("fr", "FRA"), ("SE", "SWE"), ("CN", "CHN"), ("UK", "GBR"), ("Viet Nam", "VNM"), ("TX", "US-TX"),
+        ("us-east-1", "aws:us-east-1"), ("us-east-1a", "aws:us-east-1"), ("AWS us-east-1", "aws:us-east-1"),
+        ("europe-west4", "gcp:europe-west4"), ("us-central1-a", "gcp:us-central1"), ("google/us-east1", "gcp:us-east1"),
+        ("eastus", "azure:eastus"), ("East US 2", "azure:eastus2"), ("Azure Sweden Central", "azure:swedencentral"),
+        ("eu-south-2", "aws:eu-south-2"), ("Republic of Türkiye", "TUR"),
+    ],
+)  # fmt: skip
+def test_regions_as_people_write_them(written, key):
+    assert grid_intensity(written) == grid_intensity(key)
+    assert grid_intensity(written).region == key
+
+
+@pytest.mark.parametrize(
+    ("written", "words", "first"),
+    [
+        ("DE", r"DEU \(Germany\) or US-DE \(Delaware\)", "DEU"),
+        ("IN", r"IND \(India\) or US-IN \(Indiana\)", "IND"),
+        ("CA", r"CAN \(Canada\) or US-CA \(California\)", "CAN"),
+        ("DE-BY", "of Germany only the whole is known, DEU", "DEU"),
+        ("CA-ON", "of Canada only the whole is known, CAN", "CAN"),
+        ("US-XX", "the USA have the states US-AL", "US-AL"),
+        ("EU", "give a country", None),
+        ("aws:us-central1", "not known", "gcp:us-central1"),
+        ("westus3", "did you mean azure:westus", "azure:westus"),
+    ],
+)
+def test_regions_that_leave_something_open_are_refused(written, words, first):
+    with pytest.raises(UnknownRegion, match=words) as caught:
+        grid_intensity(written)
+    assert caught.value.suggestions[:1] == (() if first is None else (first,))
+
+
+def test_every_spelling_is_one_of_a_row_and_codes_are_whole():
+    """Each country has its two letters; no spelling hides another region."""
+    countries = {row["region"] for row in read_table("grid_intensity.csv") if row["kind"] == "country"}
+    spellings = read_table("region_spellings.csv")
+    assert {row["region"] for row in spellings} <= countries
+    assert {
+        row["region"] for row in spellings if len(row["spelling"]) == 2 and row["source"].startswith("ISO")
+    } == countries
+    for row in spellings:
+        try:
+            assert grid_intensity(row["spelling"]).region == row["region"]
+        except UnknownRegion as error:
+            assert row["region"] in error.suggestions and f"US-{row['spelling']}" in regions()
+
+
+@pytest.mark.parametrize("written", [400, 400.0, "400", "400 g/kWh", "0.4 kg CO2/kWh", "400 gCO2eq/kWh"])
+def test_grams_of_ones_own(written):
+    assert grid_intensity(written).g_per_kwh == pytest.approx(400)
+
+
+@pytest.mark.parametrize("wrong", [None, True, [], b"FRA", math.nan, math.inf, -1, "", "4,0"])
+def test_what_is_no_region_is_refused(wrong):
+    with pytest.raises(DataError, match="region"):
+        grid_intensity(wrong)
+
+
 def test_unknown_regions_are_refused_with_names():
     with pytest.raises(UnknownRegion, match=r"FRA \(France\)") as caught:
         grid_intensity("Frnce")
