@@ -45,7 +45,8 @@ def parse_value(name: str, value: object, kinds: Mapping[str, Any], *, file: str
         return _READERS[kind](value)
     except (TypeError, ValueError) as error:
         raise ConfigError(
-            f"{file}: {name} is {_WORDS[kind]}, got {value!r}" + ("" if value is not None else "; write key=value"),
+            f"{file}: {name} is {_WORDS[kind]}, got {value!r}"
+            + ("" if value is not None else "; write key=value"),
             column=name,
         ) from error
 

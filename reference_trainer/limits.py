@@ -53,7 +53,8 @@ class Limits:
         compiles: bool = False,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self.usd_per_hour, self.hours, self.usd = config.usd_per_hour, config.hours, config.usd
+        self.usd_per_hour = float(config.usd_per_hour)
+        self.hours, self.usd = float(config.hours), float(config.usd)
         clock = clock or time.time
         self._clock, self._compiles = clock, compiles
         self.guard: BudgetGuard | None = None

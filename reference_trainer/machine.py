@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 
 from reference_trainer.errors import ConfigError
 
@@ -48,11 +49,11 @@ class Place:
 
     def wrap(self, model: nn.Module) -> nn.Module:
         """Return the model compiled and, with more than one process, averaging gradients."""
-        wrapped = torch.compile(model) if self.compile else model
+        wrapped: Any = torch.compile(model) if self.compile else model
         if self.world > 1:
             ids = [self.device.index] if self.device.type == "cuda" else None
             return nn.parallel.DistributedDataParallel(wrapped, device_ids=ids)
-        return wrapped
+        return wrapped  # type: ignore[no-any-return]
 
     def no_sync(self, model: nn.Module) -> AbstractContextManager[Any]:
         """Return the context of a micro-batch that is not the last: gradients are not averaged yet."""
@@ -63,6 +64,13 @@ class Place:
         on_cuda = self.device.type == "cuda"
         generator = torch.cuda.default_generators[self.device.index] if on_cuda else torch.default_generator
         generator.manual_seed(number)
+
+    def put(self, array: npt.NDArray[Any]) -> Tensor:
+        """Return an array on the device; from pinned memory, so that the host need not wait for the copy."""
+        tensor = torch.from_numpy(array)
+        return (
+            tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
+        )
 
     def agree(self, value: Any) -> Any:
         """Return what the first process holds, in all of them."""
@@ -98,7 +106,11 @@ def join(device: str, precision: str, compile: str, attention: str) -> Place:
     cuda = torch.cuda.is_available()
     if device == "cuda" and not cuda:
         raise ConfigError("device = 'cuda', but torch sees no CUDA device", column="device")
-    place = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda and device != "cpu" else torch.device("cpu")
+    place = (
+        torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        if cuda and device != "cpu"
+        else torch.device("cpu")
+    )
     on_cuda = place.type == "cuda"
     if world > 1 and not dist.is_initialized():
         dist.init_process_group("nccl" if on_cuda else "gloo")
@@ -106,7 +118,9 @@ def join(device: str, precision: str, compile: str, attention: str) -> Place:
         torch.cuda.set_device(place)
     bf16 = precision == "bf16" or (precision == "auto" and on_cuda)
     if bf16 and on_cuda and not torch.cuda.is_bf16_supported(including_emulation=False):
-        raise ConfigError(f"{torch.cuda.get_device_name(place)} has no bf16: set precision = 'fp32'", column="precision")
+        raise ConfigError(
+            f"{torch.cuda.get_device_name(place)} has no bf16: set precision = 'fp32'", column="precision"
+        )
     package = on_cuda and bf16 and importlib.util.find_spec("flash_attn") is not None
     if attention == "flash" and not package:
         raise ConfigError(

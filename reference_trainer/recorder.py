@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from reference_trainer import checkpoint, machine
 from reference_trainer.data.order import Batches
@@ -15,6 +15,7 @@ from reference_trainer.data.shards import TokenSet
 from reference_trainer.limits import Limits
 from reference_trainer.machine import Place
 from reference_trainer.metrics import Mirror, Perf, Progress, Ring, RunLog, gpu_reader, read_log
+from reference_trainer.probe import activations
 from reference_trainer.run_folder import RunFolder
 from scaling.architecture import Arch
 from scaling.flops import flops_per_token
@@ -72,7 +73,7 @@ class Recorder:
                 config.mlflow, run.path, run_name=config.run_name, resume=own, say=self._progress.say,
                 params={name: value for name, value in vars(config).items()},
             )  # fmt: skip
-        if own and self._writes:
+        if own and start is not None and self._writes:
             last = [row["wall_s"] for row in read_log(run.path / "perf.jsonl") if row["kind"] == "perf"]
             self._perf.load_state_dict(start.manifest["perf"], wall_s=last[-1] if last else 0.0)
         self._perf.begin(0 if start is None else start.step)
@@ -89,9 +90,10 @@ class Recorder:
             self._times.close()
             self._log.close()
 
-    def begin(self, identity: Mapping[str, Any]) -> None:
+    def begin(self, identity: Mapping[str, Any], batches: Batches, val: TokenSet) -> None:
         """Write down which run this is and where it runs."""
-        self._identity, self._versions = identity, machine.versions()
+        self._identity, self._batches, self._val = identity, batches, val
+        self._versions = machine.versions()
         words = f"{self.place.describe()}; MFU against {self._peak_source}"
         self.run.write(
             "run.json",
@@ -132,6 +134,10 @@ class Recorder:
             elif kind == "action":
                 self._progress.say(f"step {step:,}: {values['kind']}: {values['why']}")
 
+    def probe(self, step: int, model: nn.Module, batch: Tensor) -> None:
+        """Write down how large the residual stream is after each block, on one sequence (T + 1) of a batch."""
+        self.event("activations", step, activations(model, batch[:1], self.place))
+
     def waiting(self) -> AbstractContextManager[None]:
         """Count the seconds inside as waiting for data."""
         return self._perf.waiting()
@@ -149,14 +155,14 @@ class Recorder:
         """Return what a checkpoint keeps of the clock."""
         return {"log_bytes": self.log_bytes, "perf": self._perf.state_dict()}
 
-    def finish(self, ended: str, *, steps: int, began: int, batches: Batches, val: TokenSet) -> dict[str, Any]:
+    def finish(self, ended: str, steps: int, began: int) -> dict[str, Any]:
         """Write `result.json`: the point that this run is, or why it is none.
 
         ``status`` is ``ok`` for a run that reached its horizon and cooled down, ``failed`` for one whose numbers
         went wrong, and ``truncated`` for all others: no points. ``wall_s``, ``usd`` and ``mfu`` are of the run's
         own steps; what a trunk has paid is not in them.
         """
-        config, tokens = self.config, steps * self.config.step_tokens
+        config, val, tokens = self.config, self._val, steps * self.config.step_tokens
         useful_s = self._perf.state_dict()["useful_s"]
         rate = (steps - began) * config.step_tokens / useful_s if useful_s > 0 else None
         status = STATUS.get(ended, "truncated") if config.cooldown else "truncated"
@@ -164,7 +170,7 @@ class Recorder:
             "run_dir": str(self.run.path), "status": status, "ended_by": ended, "steps": steps, "began": began,
             "trunk_hash": self._identity["trunk_hash"], "config_hash": self._identity["config_hash"],
             "seed": config.seed, **self._counts(), "tokens": tokens,
-            "unique_tokens": min(batches.unique_tokens(steps), tokens), "flops": self._flops["6N"] * tokens,
+            "unique_tokens": min(self._batches.unique_tokens(steps), tokens), "flops": self._flops["6N"] * tokens,
             **self._evaluation(steps), "loss_unit": "nats/token", "bytes_per_token": val.bytes_per_token,
             "val_hash": val.sha256[:16], "tokenizer": val.tokenizer, "lr": config.lr, "batch": config.step_tokens,
             "seq_len": config.seq_len, "cooldown": config.cooldown, "wall_s": self.limits.wall_s,
@@ -184,4 +190,8 @@ class Recorder:
         found = [row for row in rows if row["kind"] == "eval" and row["step"] == step]
         if not found:
             return {"loss": None, "loss_se_eval": None, "eval_tokens": None}
-        return {"loss": found[-1]["loss"], "loss_se_eval": found[-1]["loss_se"], "eval_tokens": found[-1]["tokens"]}
+        return {
+            "loss": found[-1]["loss"],
+            "loss_se_eval": found[-1]["loss_se"],
+            "eval_tokens": found[-1]["tokens"],
+        }

@@ -1,11 +1,11 @@
 """The folder of one run: who may write in it, where the run goes on, what is kept.
 
-    run.json          configuration, hashes, versions, machine
-    log.jsonl         every step and evaluation; equal, byte for byte, however often the run was stopped
-    perf.jsonl        times, dollars, the machine
-    checkpoints/      step_00001000/ ...
-    budget.json       the guard's journal, where there is a cap
-    result.json       once the run has ended
+run.json          configuration, hashes, versions, machine
+log.jsonl         every step and evaluation; equal, byte for byte, however often the run was stopped
+perf.jsonl        times, dollars, the machine
+checkpoints/      step_00001000/ ...
+budget.json       the guard's journal, where there is a cap
+result.json       once the run has ended
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import Any, Self
 
 from reference_trainer import checkpoint
 from reference_trainer.disk import sync_folder
-from reference_trainer.errors import ResumeError
+from reference_trainer.errors import CheckpointError, ResumeError
+from reference_trainer.operation import Operation
 
 #: Parts of a manifest that say which run it is: all but the horizon, which may be extended or branched.
 IDENTITY = ("trunk_hash", "train_hash")
@@ -80,7 +81,9 @@ class RunFolder:
         path = own or (Path(start_from) if start_from else None)
         if path is None:
             if self.writes and (self.path / "result.json").exists():
-                raise ResumeError(f"{self.path}: a result without a checkpoint; use another run_dir", source=str(path))
+                raise ResumeError(
+                    f"{self.path}: a result without a checkpoint; use another run_dir", source=str(path)
+                )
             return None
         found = checkpoint.load(path)
         for key in IDENTITY:
@@ -107,15 +110,19 @@ class RunFolder:
             raise ResumeError(f"{source}: shorter than when {start_from} was saved", source=str(source))
         write_whole(log, shared)
 
-    def save(self, step: int, model: Any, optimizer: Any, manifest: Mapping[str, Any], *, keep: int,
-             protect: tuple[int, ...], before_alarm: int | None) -> None:  # fmt: skip
-        """Save a checkpoint, then remove what is no longer needed."""
+    def save(
+        self, step: int, model: Any, optimizer: Any, manifest: Mapping[str, Any], config: Operation,
+        before_alarm: int | None,
+    ) -> None:  # fmt: skip
+        """Save a checkpoint, then remove what the settings no longer keep."""
         if self.writes:
             checkpoint.save(
                 self.checkpoints, step, model=model.state_dict(),
                 optimizer=checkpoint.optimizer_tensors(model, optimizer), manifest=manifest,
             )  # fmt: skip
-            checkpoint.rotate(self.checkpoints, keep=keep, protect=protect, before_alarm=before_alarm)
+            checkpoint.rotate(
+                self.checkpoints, keep=config.keep, protect=config.checkpoint_at, before_alarm=before_alarm
+            )
         self.saved_at = step
 
     def go_back(self, to_step: int) -> checkpoint.Loaded:
@@ -130,13 +137,15 @@ class RunFolder:
         for step in reversed(old):
             try:
                 found = checkpoint.load(checkpoint.at(self.checkpoints, step))
-            except checkpoint.CheckpointError:
+            except CheckpointError:
                 continue
             if self.writes:
                 checkpoint.abandon(self.checkpoints, after=step)
             self.saved_at = step
             return found
-        raise ResumeError(f"{self.checkpoints}: no checkpoint at or before step {to_step}", source=str(self.path))
+        raise ResumeError(
+            f"{self.checkpoints}: no checkpoint at or before step {to_step}", source=str(self.path)
+        )
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file of the run, whole or not at all."""

@@ -4,8 +4,8 @@
     torchrun --nproc-per-node 8 -m reference_trainer.train config.toml
 
 Everything that decides a number is a pure function of the step: which tokens are read, the learning rate, the
-dropout masks. So a resumed run equals an uninterrupted one bit for bit, evaluation and logging change nothing, and
-a cooldown branched off a trunk is the run made from scratch. Needs torch, numpy and safetensors.
+dropout masks. So a resumed run equals an uninterrupted one bit for bit, watching a run changes nothing, and a
+cooldown branched off a trunk is the run made from scratch. Needs torch, numpy and safetensors.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from reference_trainer import checkpoint, machine
+from reference_trainer.config_check import HORIZON, check, check_data
 from reference_trainer.data.order import Batches
 from reference_trainer.data.shards import TokenSet
-from reference_trainer.errors import ConfigError, ResumeError
+from reference_trainer.errors import ResumeError
 from reference_trainer.hooks import Observer, Silent
 from reference_trainer.limits import Limits
 from reference_trainer.machine import Place
-from reference_trainer.operation import Operation, require
+from reference_trainer.operation import Operation
 from reference_trainer.recorder import Recorder
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.signals import Stop
+from reference_trainer.state import State
 from scaling.architecture import Arch
 
 # ------------------------------------------------------------------------------------------------ configuration
@@ -80,19 +82,10 @@ class Config(Operation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive = ("layers", "d_model", "heads", "seq_len", "batch_seqs", "lr", "clip", "init_std", "rope_base")
-        require(self, (*positive, *HORIZON, "mup_base_width", "mup_base_head_dim", "eps"), lambda x: x > 0, "above 0")
-        require(self, ("kv_heads", "d_ff", "vocab", "micro_seqs", "warmup_tokens", "weight_decay", "z_loss", "seed"),
-                lambda x: x >= 0, "at least 0")  # fmt: skip
-        require(self, ("cooldown", "dropout", "lr_end", "beta1", "beta2"), lambda x: 0 <= x < 1, "in [0, 1)")
-        require(self, ("precision",), lambda x: x in ("auto", "fp32", "bf16"), "auto, fp32 or bf16")
-        if min(self.tokens, self.hours, self.usd) == math.inf:
-            raise ConfigError("a run needs an end: give tokens, hours or usd", column="tokens")
-        if self.usd < math.inf and not self.usd_per_hour:
-            raise ConfigError("a horizon in usd needs usd_per_hour, the price of the machine", column="usd_per_hour")
+        check(self)
 
     def arch(self, vocab: int) -> Arch:
-        """The shape for data of this vocabulary; it has the exact counts of parameters and FLOPs."""
+        """Return the shape for data of this vocabulary, with its exact counts of parameters and FLOPs."""
         return Arch(
             layers=self.layers, d_model=self.d_model, heads=self.heads, kv_heads=self.kv_heads or self.heads,
             d_ff=self.d_ff or -(-self.d_model * 8 // 3 // 16) * 16, vocab=self.vocab or vocab, tied=self.tied,
@@ -104,9 +97,6 @@ class Config(Operation):
         """Tokens of a step, over all processes."""
         return self.batch_seqs * self.seq_len
 
-
-HORIZON = ("tokens", "hours", "usd")
-MOST_VETOED = 50  # steps in a row that were withheld because something was not finite
 
 # ------------------------------------------------------------------------------------------------ model
 
@@ -135,25 +125,30 @@ class Block(nn.Module):
         self.drop = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
 
     def attend(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """Mix the positions of (B, T, d_model), each with those before it."""
         h, kv = self.heads, self.kv_heads
-        qk, v = self.qkv(x).unflatten(-1, (-1, self.width)).split((h + kv, kv), dim=2)
+        qk, v = torch.split(self.qkv(x).unflatten(-1, (-1, self.width)), [h + kv, kv], dim=2)
         if self.qk_weight is not None:
             q_weight, k_weight = self.qk_weight.chunk(2)
             weight = torch.cat((q_weight.expand(h, -1), k_weight.expand(kv, -1)))
             qk = F.rms_norm(qk, (self.width,), None, 1e-6) * weight
-        q, k = rotate(qk, cos, sin).split((h, kv), dim=2)
+        q, k = torch.split(rotate(qk, cos, sin), [h, kv], dim=2)
         if self.flash:
             from flash_attn import flash_attn_func
 
-            return flash_attn_func(q, k, v, softmax_scale=self.scale, causal=True).flatten(2)
-        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=h != kv)
-        return y.transpose(1, 2).flatten(2)
+            y: Tensor = flash_attn_func(q, k, v, softmax_scale=self.scale, causal=True)
+        else:
+            q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=h != kv)
+            y = y.transpose(1, 2)
+        return y.flatten(2)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """Add what attention and feed-forward make of the normalised stream (B, T, d_model)."""
         x = x + self.drop(self.out(self.attend(self.norm1(x), cos, sin)))
         gate, up = self.gate_up(self.norm2(x)).chunk(2, dim=-1)
-        return x + self.drop(self.down(F.silu(gate) * up))
+        out: Tensor = x + self.drop(self.down(F.silu(gate) * up))
+        return out
 
 
 class Decoder(nn.Module):
@@ -167,8 +162,8 @@ class Decoder(nn.Module):
         self.head = nn.Linear(arch.d_model, arch.vocab, bias=False)
         self.output_scale = config.mup_base_width / arch.d_model if config.mup else 1.0
         self.z_loss = config.z_loss
-        half = arch.head_dim // 2
-        angle = torch.outer(torch.arange(config.seq_len), config.rope_base ** (-torch.arange(half) / half))
+        frequency = config.rope_base ** (-torch.arange(0, arch.head_dim, 2) / arch.head_dim)
+        angle = torch.outer(torch.arange(config.seq_len), frequency)
         self.register_buffer("cos", angle.cos()[:, None], persistent=False)
         self.register_buffer("sin", angle.sin()[:, None], persistent=False)
         if arch.tied:
@@ -180,29 +175,26 @@ class Decoder(nn.Module):
             elif p.dim() == 2:
                 nn.init.normal_(p, std=config.init_std)
 
-    def forward(self, tokens: Tensor, targets: Tensor, probe: list[Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, tokens: Tensor, targets: Tensor, probe: Any = None) -> tuple[Tensor, Tensor]:
+        """Return the losses; `probe`, a list, takes the size of the stream after each block."""
         x = self.embed(tokens)
         for block in self.blocks:
             x = block(x, self.cos, self.sin)
             if probe is not None:
                 probe.append(x.detach().float().square().mean().sqrt())
-        logits = self.head(self.norm(x)).float().flatten(0, 1)
-        if self.output_scale != 1.0:
-            logits = logits * self.output_scale
+        logits = self.head(self.norm(x) * self.output_scale).float().flatten(0, 1)
         loss = F.cross_entropy(logits, targets.flatten(), reduction="none").view(targets.shape)
-        z = self.z_loss * logits.logsumexp(-1).square().view(targets.shape) if self.z_loss else torch.zeros(())
-        return loss, z
+        if not self.z_loss:
+            return loss, torch.zeros(())
+        return loss, self.z_loss * logits.logsumexp(-1).square().view(targets.shape)
 
 
 def parameter_groups(model: nn.Module, config: Config) -> list[dict[str, Any]]:
-    """Groups of AdamW: decay on matrices alone; under muP the matrices of blocks have a rate that shrinks with width.
-
-    The rate times the decay stays what it is at the base width (Yang et al. 2022, arXiv 2203.03466, table 8).
-    """
+    """Decay on matrices alone; under muP (arXiv 2203.03466, table 8) blocks learn as 1/width, rate x decay kept."""
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, p in model.named_parameters():
-        matrix = p.dim() == 2
-        factor = config.mup_base_width / config.d_model if config.mup and matrix and name.startswith("blocks") else 1.0
+        matrix, hidden = p.dim() == 2, p.dim() == 2 and name.startswith("blocks")
+        factor = config.mup_base_width / config.d_model if config.mup and hidden else 1.0
         groups.setdefault((factor, config.weight_decay / factor if matrix else 0.0), []).append(p)
     return [{"params": ps, "lr_factor": f, "weight_decay": wd} for (f, wd), ps in groups.items()]
 
@@ -210,23 +202,11 @@ def parameter_groups(model: nn.Module, config: Config) -> list[dict[str, Any]]:
 # ------------------------------------------------------------------------------------------------ schedule
 
 
-@dataclass
-class State:
-    """What a checkpoint holds beside weights and optimizer."""
-
-    step: int = 0
-    ends_at: int | None = None  # last step, once a horizon in hours or dollars has set it
-    evaluated: int = -1  # step of the last evaluation
-    lr_scale: float = 1.0  # recovery: factor on the rate
-    skipped: int = 0  # recovery: batches passed over
-    began: int = 0  # step of the trunk's checkpoint that a branch began with
-    vetoed: int = 0  # last steps in a row that were withheld
-    wall_s: float = 0.0
-
-    def total(self, config: Config) -> float:
-        """Steps of the whole run as far as is known."""
-        by_tokens = max(1, round(config.tokens / config.step_tokens)) if config.tokens < math.inf else math.inf
-        return min(by_tokens, math.inf if self.ends_at is None else self.ends_at)
+def total_steps(state: State, config: Config) -> float:
+    """Steps of the whole run, as far as is known."""
+    steps = config.tokens / config.step_tokens
+    by_tokens = max(1, round(steps)) if steps < math.inf else math.inf
+    return min(by_tokens, math.inf if state.ends_at is None else state.ends_at)
 
 
 def cooldown_start(total: float, config: Config) -> float:
@@ -245,7 +225,7 @@ def lr_at(step: int, total: float, config: Config) -> float:
 
 def pulled_in(state: State, config: Config, seconds_left: float, step_s: float) -> int | None:
     """Last step, if the cooldown has to begin now to end within the seconds left; else what it was."""
-    if state.step >= cooldown_start(state.total(config), config) or seconds_left == math.inf:
+    if state.step >= cooldown_start(total_steps(state, config), config) or seconds_left == math.inf:
         return state.ends_at
     full = math.ceil(state.step * config.cooldown / (1 - config.cooldown))  # a cooldown that began here
     possible = int(seconds_left / step_s) - 1  # the last step is not cut into
@@ -255,14 +235,15 @@ def pulled_in(state: State, config: Config, seconds_left: float, step_s: float) 
 # ------------------------------------------------------------------------------------------------ the run
 
 SIGNALS = ("loss", "grad_norm", "param_norm", "v_norm", "update_norm", "finite", "lr")  # of every step
+MOST_VETOED = 50  # updates withheld in a row, because something was not finite, that end a run
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, val: TokenSet, config: Config, place: Place, stop: Stop) -> dict[str, float] | None:
+def evaluate(model: nn.Module, val: TokenSet, config: Config, place: Place, stop: Stop) -> Any:
     """Loss on the first `eval_tokens` validation tokens and its standard error over windows; None if told to stop."""
     windows = min(int(config.eval_tokens), val.tokens - 1) // config.seq_len
     at_once = config.micro_seqs or config.batch_seqs
-    sums = torch.zeros(2, dtype=torch.float64, device=place.device)  # of the windows' losses, and of their squares
+    sums = torch.zeros(2, dtype=torch.float64, device=place.device)  # of windows' losses, and of squares
     model.eval()
     for first in range(place.rank * at_once, windows, place.world * at_once):
         count = min(at_once, windows - first)
@@ -273,10 +254,9 @@ def evaluate(model: nn.Module, val: TokenSet, config: Config, place: Place, stop
         means = losses.mean(dim=1).double()
         sums += torch.stack((means.sum(), means.square().sum()))
         if stop.requested and place.world == 1:
-            break
+            model.train()
+            return None
     model.train()
-    if stop.requested and place.world == 1:
-        return None
     if place.world > 1:
         dist.all_reduce(sums)
     mean, square = (sums / windows).tolist()
@@ -284,22 +264,11 @@ def evaluate(model: nn.Module, val: TokenSet, config: Config, place: Place, stop
     return {"loss": mean, "loss_se": se, "tokens": windows * config.seq_len}
 
 
-@torch.no_grad()
-def activations(model: Decoder, batch: Tensor, place: Place) -> dict[str, float]:
-    """Root mean square of the residual stream after each block."""
-    found: list[Tensor] = []
-    model.eval()
-    with place.autocast():
-        model(batch[:, :-1], batch[:, 1:], found)
-    model.train()
-    return {f"rms_{i}": value for i, value in enumerate(torch.stack(found).tolist())}
-
-
-def update(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Tensor, step: int, config: Config,
+def update(model: nn.Module, optimizer: torch.optim.AdamW, batch: Tensor, step: int, config: Config,
            place: Place, old: list[Tensor]) -> list[Tensor]:  # fmt: skip
     """Make one step; return `SIGNALS` but the rate. `old` is room for the weights before it."""
     loss = torch.zeros((), device=place.device)
-    parts = batch.split(config.micro_seqs or len(batch))
+    parts = torch.split(batch, config.micro_seqs or len(batch))
     for i, part in enumerate(parts):
         if config.dropout:
             place.seed(int(np.random.SeedSequence((config.seed, step, i, place.rank)).generate_state(1)[0]))
@@ -315,7 +284,7 @@ def update(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Tensor, st
     norm = nn.utils.clip_grad_norm_(params, config.clip)
     finite = torch.isfinite(norm) & torch.isfinite(loss)
     torch._foreach_copy_(old, params)
-    optimizer.found_inf = (~finite).float()  # fused AdamW leaves weights and moments alone where this is 1
+    vars(optimizer)["found_inf"] = (~finite).float()  # where it is 1, fused AdamW changes nothing
     optimizer.step()
     optimizer.zero_grad()
     torch._foreach_sub_(old, params)
@@ -331,6 +300,7 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
     data, val = TokenSet.open(config.train_data), TokenSet.open(config.val_data)
     batches = Batches(data, config.seq_len, config.batch_seqs, config.seed, place.rank, place.world)
     arch = config.arch(data.vocab)
+    check_data(config, data, val)
     torch.manual_seed(config.seed)
     plain = Decoder(arch, config, place.flash).to(place.device)
     optimizer = torch.optim.AdamW(
@@ -340,66 +310,70 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
     model = place.wrap(plain)
     identity = {"config": asdict(config), "config_hash": config.hash(), "train_hash": data.sha256,
                 "trunk_hash": config.hash(*HORIZON, "cooldown", "lr_end")}  # fmt: skip
-    unobserved: list[dict[str, float]] = []
 
-    def restore(saved: checkpoint.Loaded) -> None:
-        nonlocal state
+    def restore(saved: checkpoint.Loaded) -> State:
         checkpoint.restore_model(plain, saved.model)
         checkpoint.restore_optimizer(plain, optimizer, saved.optimizer)
-        state = State(**saved.manifest["state"])
-        observer.load_state_dict(saved.manifest["observer"])
-        unobserved[:] = saved.manifest["unobserved"]
+        return State(**saved.manifest["state"])
 
     def observe() -> str:
         """Show the last steps to the observer and do as it says; return why the run ends, if it does."""
-        rows, unobserved[:] = [*unobserved, *record.read(state.total(config))], []
+        nonlocal state
+        rows, state.unobserved = state.unobserved + record.read(total_steps(state, config)), []
         for row in rows:
             state.vetoed = 0 if row["finite"] else state.vetoed + 1
             if (action := observer.observe(int(row["step"]), row)).kind != "continue":
                 record.event("action", state.step, asdict(action))
+                skipped, lr_scale = state.skipped + action.skip, state.lr_scale * action.lr_factor
                 if action.to_step is not None:
-                    restore(run.go_back(action.to_step))
-                state.skipped, state.lr_scale = state.skipped + action.skip, state.lr_scale * action.lr_factor
+                    state = restore(run.go_back(action.to_step))
+                state.skipped, state.lr_scale = skipped, lr_scale
                 return "observer" if action.kind == "stop" else ""
         return "not finite" if state.vetoed >= MOST_VETOED else ""
 
     def save() -> None:
-        unobserved.extend(record.read())  # observed when they would have been: stopping must change nothing
-        state.wall_s = limits.wall_s
-        manifest = {**identity, **record.state_dict(), "state": asdict(state), "observer": observer.state_dict(),
-                    "unobserved": unobserved, "cooldown_start": cooldown_start(state.total(config), config)}  # fmt: skip
-        run.save(state.step, plain, optimizer, manifest, keep=config.keep, protect=config.checkpoint_at,
-                 before_alarm=observer.open_alarm)  # fmt: skip
+        state.unobserved += record.read()  # observed when they would have been: stopping must change nothing
+        state.wall_s, state.cools_at = limits.wall_s, cooldown_start(total_steps(state, config), config)
+        manifest = {
+            **identity,
+            **record.state_dict(),
+            "state": asdict(state),
+            "observer": observer.state_dict(),
+        }
+        run.save(state.step, plain, optimizer, manifest, config, observer.open_alarm)
 
     with RunFolder(config.run_dir, writes=place.rank == 0) as run, Stop() as stop:
         if (start := run.start(config.start_from, identity)) is not None:
-            restore(start)
+            state = restore(start)
+            observer.load_state_dict(start.manifest["observer"])
             if run.saved_at < 0:  # a branch: its own work begins here
                 state.began, state.wall_s = state.step, 0.0
-            shared = min(cooldown_start(state.total(config), config), start.manifest["cooldown_start"])
+            shared = min(state.cools_at, cooldown_start(total_steps(state, config), config))
             if state.step > shared and start.manifest["config_hash"] != config.hash():
-                raise ResumeError(f"step {state.step} lies in a cooldown that begins at {shared}: branch off earlier")
+                raise ResumeError(
+                    f"step {state.step} is past {shared:g}, where a cooldown begins: branch earlier"
+                )
         limits = Limits(run.path, config, wall_s=state.wall_s, writes=place.rank == 0, compiles=place.compile)
         with Recorder(run, config, place, limits, arch, SIGNALS, start) as record:
-            record.begin(identity)
+            record.begin(identity, batches, val)
             ended = ""
             while True:
-                step, total = state.step, state.total(config)
+                step, total = state.step, total_steps(state, config)
                 if step % config.log_every == 0 or step >= total:
                     ended = observe()
                     if state.step != step:  # rolled back
                         continue
-                on_time = step > 0 and config.eval_every > 0 and step % config.eval_every == 0
-                if not ended and step != state.evaluated and (on_time or step >= total):
-                    unobserved.extend(record.read(total))
+                due = step >= total or (step > 0 and config.eval_every > 0 and step % config.eval_every == 0)
+                if due and not ended and step != state.evaluated:
+                    state.unobserved += record.read(total)
                     with record.aside():
                         found = evaluate(model, val, config, place, stop)
                     if found is not None:
                         state.evaluated = step
                         record.event("eval", step, found)
-                if not ended and step >= total and state.evaluated == step:
+                if not ended and step >= total and step == state.evaluated:
                     ended = "horizon"
-                elif not ended and (place.world == 1 or step % config.log_every == 0):
+                if not ended and (place.world == 1 or step % config.log_every == 0):
                     ended, left, pace = place.agree((stop.requested or limits.refusal(), *limits.pace()))
                     state.ends_at = pulled_in(state, config, left, pace)
                 due = step > 0 and (step % config.checkpoint_every == 0 or step in config.checkpoint_at)
@@ -408,18 +382,18 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
                     with record.aside():
                         save()
                 if ended:
-                    return record.finish(ended, steps=step, began=state.began, batches=batches, val=val)
-                rate = lr_at(step, state.total(config), config) * state.lr_scale
+                    return record.finish(ended, step, state.began)
+                rate = lr_at(step, total_steps(state, config), config) * state.lr_scale
                 for group in optimizer.param_groups:
                     group["lr"] = rate * group["lr_factor"]
                 with record.waiting():
-                    batch = torch.from_numpy(batches(step + state.skipped)).to(place.device, non_blocking=True)
+                    batch = place.put(batches(step + state.skipped))
                 signals = update(model, optimizer, batch, step, config, place, old)
                 state.step += 1
                 record.push(state.step, [*signals, rate])
                 if config.probe_every and state.step % config.probe_every == 0:
-                    unobserved.extend(record.read(total))
-                    record.event("activations", state.step, activations(plain, batch[:1], place))
+                    state.unobserved += record.read(total)
+                    record.probe(state.step, plain, batch)
 
 
 EXIT = {"horizon": 0, "budget": 75, "time": 75, "SIGTERM": 143, "SIGINT": 130}  # else 1; 0 alone is finished
@@ -428,7 +402,9 @@ EXIT = {"horizon": 0, "budget": 75, "time": 75, "SIGTERM": 143, "SIGINT": 130}  
 def main(arguments: list[str] | None = None) -> int:
     """Run one configuration: ``config.toml key=value ...``; return the exit status."""
     path, *overrides = sys.argv[1:] if arguments is None else arguments
-    result = train(Config.read(path, *overrides))
+    config = Config.read(path, *overrides)
+    print(f"{config}\nhash = {config.hash()}")
+    result = train(config)
     print(f"{result['ended_by']} after step {result['steps']}; see {result['run_dir']}/result.json")
     return EXIT.get(result["ended_by"], 1)
 

@@ -1,0 +1,76 @@
+"""Which configurations are refused before anything is built."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from reference_trainer.data.shards import TokenSet
+from reference_trainer.errors import ConfigError
+from reference_trainer.operation import require
+
+#: What may end a run; the rest of a configuration is the same run at any length.
+HORIZON = ("tokens", "hours", "usd")
+
+_POSITIVE = (
+    *("layers", "d_model", "heads", "seq_len", "batch_seqs", "lr", "clip", "eps", "init_std", "rope_base"),
+    *("mup_base_width", "mup_base_head_dim", *HORIZON),
+)
+_NOT_NEGATIVE = ("kv_heads", "d_ff", "vocab", "micro_seqs", "warmup_tokens", "weight_decay", "z_loss", "seed")
+_BELOW_ONE = ("cooldown", "dropout", "lr_end", "beta1", "beta2")
+
+
+def check(config: Any) -> None:
+    """Refuse a `reference_trainer.train.Config` that makes no sense.
+
+    Raises
+    ------
+    ConfigError
+        Which setting, what it is and what it must be.
+    """
+    require(config, _POSITIVE, lambda x: x > 0, "above 0")
+    require(config, _NOT_NEGATIVE, lambda x: x >= 0, "at least 0")
+    require(config, _BELOW_ONE, lambda x: 0 <= x < 1, "at least 0 and below 1")
+    require(config, ("precision",), lambda x: x in ("auto", "fp32", "bf16"), "auto, fp32 or bf16")
+    if all(getattr(config, name) == math.inf for name in HORIZON):
+        raise ConfigError("a run needs an end: give tokens, hours or usd", column="tokens")
+    if config.usd < math.inf and not config.usd_per_hour:
+        raise ConfigError(
+            "a horizon in usd needs usd_per_hour, the price of the whole machine", column="usd_per_hour"
+        )
+    if config.tokens < config.step_tokens:
+        raise ConfigError(
+            f"tokens = {config.tokens:g} are less than one step of {config.step_tokens:,} "
+            f"(batch_seqs x seq_len): give more tokens or a smaller batch",
+            column="tokens",
+        )
+    arch = config.arch(config.vocab or 2)
+    if arch.head_dim % 2:
+        raise ConfigError(
+            f"heads of width {arch.head_dim} (d_model / heads) cannot be rotated in pairs: choose an even width",
+            column="heads",
+        )
+
+
+def check_data(config: Any, data: TokenSet, val: TokenSet) -> None:
+    """Refuse data that the configuration cannot be trained or evaluated on.
+
+    Raises
+    ------
+    ConfigError
+        The vocabulary is too small, the two sets were tokenized differently, or validation has no full window.
+    """
+    if (data.tokenizer, data.vocab) != (val.tokenizer, val.vocab):
+        raise ConfigError(
+            f"train_data was made by {data.tokenizer!r} with {data.vocab} tokens, val_data by {val.tokenizer!r} "
+            f"with {val.vocab}: their losses do not compare",
+            column="val_data",
+        )
+    if 0 < config.vocab < data.vocab:
+        raise ConfigError(f"vocab = {config.vocab}, but the data have {data.vocab} tokens", column="vocab")
+    if min(int(config.eval_tokens), val.tokens - 1) < config.seq_len:
+        raise ConfigError(
+            f"{config.val_data}: {val.tokens} tokens and eval_tokens = {config.eval_tokens:g} hold no window of "
+            f"seq_len + 1 = {config.seq_len + 1}",
+            column="eval_tokens",
+        )
