@@ -15,6 +15,7 @@ from economics.errors import NoQuoteError, PriceError, StalePriceWarning
 from economics.hardware import GPU, gpu as find_gpu
 from economics.price_book import PriceBook, load_book, today
 from economics.price_checks import CEILING_USD, SENTINELS, floor_usd
+from economics.price_doubts import price_doubts
 from economics.price_quote import BETWEEN, FEW_PROVIDERS, PriceQuote, ProviderPrice
 from economics.price_rows import MARKETS, Market, PriceRow, market_kind, read_date
 from scaling.findings import Finding
@@ -132,8 +133,9 @@ def fixed_price(usd_per_gpu_hour: float, gpu: str | GPU = "any", market: str = "
     Raises
     ------
     PriceError
-        The price is no positive number, a placeholder of catalogs ($0.01, $700), above what any GPU costs, or
-        below a tenth of the lowest that any market saw for such a part.
+        The price is no positive number, a placeholder of catalogs ($0.01, $700), above what any GPU costs (or
+        five times the dearest quote for the part), or below a tenth of the lowest that any market saw for such a
+        part. Above three times the usual price, or the dearest quote, it has a finding ``price_per_node``.
     """
     usd = usd_per_gpu_hour
     if isinstance(usd, bool) or not (isinstance(usd, int | float) and 0 < usd < float("inf")):
@@ -151,7 +153,7 @@ def fixed_price(usd_per_gpu_hour: float, gpu: str | GPU = "any", market: str = "
     row = PriceRow(provider="own quote", gpu=name, market=market_kind(market), date=day, source="given by the user",
                    usd_per_instance_hour=float(usd), gpus_per_instance=1)  # fmt: skip
     own = ProviderPrice(row.provider, float(usd), day, "", (row,))
-    return PriceQuote(name, row.market, day, (own,))
+    return PriceQuote(name, row.market, day, (own,), price_doubts(usd, part) if part else ())
 
 
 def _in_region(

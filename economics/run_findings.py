@@ -12,7 +12,6 @@ from economics.memory import MemoryFit, memory_fit
 from economics.memory_layout import state_bytes
 from economics.power import unknown_power
 from economics.price_search import prices
-from economics.run_inputs import node_price
 from economics.run_plan import CHOSEN_DAYS, RunPlan
 from economics.spot import spot_run
 from scaling.architecture import Arch
@@ -35,7 +34,6 @@ def findings(run: RunCost) -> tuple[Finding, ...]:
     found = [
         *_memory(run),
         *_spot(run),
-        *_price(plan),
         *plan.price.findings,
         *plan.mfu.findings,
         *_scope(run),
@@ -145,17 +143,6 @@ def _on_demand(run: RunCost) -> float | None:
     except PriceError:
         return None
     return quote.median * plan.n_gpus
-
-
-def _price(plan: RunPlan) -> list[Finding]:
-    if not node_price(plan.price):
-        return []
-    price = plan.price.providers[0].usd_per_gpu_hour
-    words = (
-        f"${price:g} an hour is more than any GPU costs: is it the price of a node? With 8 GPUs in it, that is "
-        f"${price / 8:.4g} per GPU-hour."
-    )
-    return [Finding("price_per_node", "warning", words, {"usd_per_gpu_hour": price})]
 
 
 def _scope(run: RunCost) -> list[Finding]:

@@ -11,8 +11,6 @@ from economics.energy_use import EnergyFactors, energy_factors
 from economics.grid import GridIntensity
 from economics.hardware import GPU
 from economics.interruptions import FAULTS_PER_GPU_HOUR, MEAN_UP_HOURS
-from economics.price_book import context
-from economics.price_checks import SINGLE_RATIO
 from economics.price_quote import PriceQuote
 from economics.price_rows import market_kind, read_number
 from economics.price_search import fixed_price, prices
@@ -33,8 +31,6 @@ SPOT_DEFAULTS: dict[str, Any] = {
 #: What no run has: fewer or more parameters, more tokens (all text there is times a thousand), more GPUs.
 PARAMS, MOST_TOKENS, MOST_GPUS = (1e3, 1e16), 1e18, 10_000_000
 _ENERGY = "watts, fraction, server, pue"
-#: A price above this per GPU-hour is taken to be that of a node.
-_NODE_PRICE = 15.0
 
 
 def read_params(name: str, value: Any, what: str) -> float:
@@ -114,14 +110,6 @@ def read_price(asked: Mapping[str, Any], part: GPU) -> PriceQuote:
             given = given if (number := read_number(given)) is None else number
         return fixed_price(given, part, market)
     return prices(part, market, asked["provider"], as_of=asked["as_of"], book=asked["book"])
-
-
-def node_price(price: PriceQuote) -> bool:
-    """Tell whether a given price per GPU-hour looks like that of a whole node."""
-    usual = context().usual.get(price.gpu, math.inf)
-    return price.providers[0].provider == "own quote" and price.median > min(
-        _NODE_PRICE, SINGLE_RATIO * usual
-    )
 
 
 def read_spot(given: Any, market: str) -> dict[str, Any]:

@@ -7,7 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from economics import PriceBook, PriceError, PriceRow, add_price, cost, gpus, prices
+from economics import (
+    PriceBook,
+    PriceError,
+    PriceRow,
+    add_price,
+    cost,
+    fixed_price,
+    gpus,
+    inference_cost,
+    prices,
+)
 from economics.price_book import context, shipped_book
 from economics.price_checks import NODE_RATIO, SINGLE_RATIO
 from economics.price_import import take
@@ -162,7 +172,34 @@ def test_a_price_in_hand_is_checked_like_any_other(price):
         cost(N="1B", D="20B", gpu="H100 SXM", n_gpus=8, mfu=0.4, price=price)
 
 
-@pytest.mark.parametrize(("gpu", "price"), [("A100 SXM 80GB", 8 * 1.79), ("H100 SXM", 14.0), ("L40S", 8.0)])
+@pytest.mark.parametrize(
+    ("gpu", "price"),
+    [("A100 SXM 80GB", 8 * 1.79), ("A100 SXM 80GB", 14), ("H100 SXM", "14"), ("H100 SXM", 28), ("L40S", 8.0)],
+)
 def test_a_price_in_hand_that_looks_like_a_node_is_doubted(gpu, price):
+    """A warning that names the price of one of 8, wherever the price goes."""
     run = cost(N="1B", D="20B", gpu=gpu, n_gpus=8, mfu=0.4, price=price)
-    assert "price_per_node" in {f.code for f in run.findings}
+    served = inference_cost(N="7B", gpu=gpu, price=price)
+    for findings in (run.findings, served.findings, fixed_price(float(price), gpu).findings):
+        (finding,) = [f for f in findings if f.code == "price_per_node"]
+        assert finding.severity == "warning"
+        assert f"${float(price) / 8:.4g} per GPU-hour" in finding.message
+    fair = run.what_if(price=float(price) / 8)
+    assert "price_per_node" not in {f.code for f in fair.findings}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "price", "each"), [("A100 SXM 80GB", 40.97, 5.121), ("H100 SXM", 98.32, 12.29), ("TPU v2", 8, 1)]
+)
+def test_a_price_far_above_the_dearest_is_refused(gpu, price, each):
+    """One cloud's node of 8 A100 is $40.97 an hour, its node of 8 H100 was $98.32."""
+    with pytest.raises(PriceError, match=rf"price={each}\. Above 5 times the dearest") as caught:
+        cost(N="1B", D="20B", gpu=gpu, n_gpus=8, mfu=0.4, price=price)
+    assert [f.code for f in caught.value.findings] == ["price_per_node"]
+
+
+def test_quotes_of_the_book_are_no_prices_of_nodes():
+    """Given as prices in hand none is refused, and those doubted are the dearest regions of the largest clouds."""
+    doubted = [row for row in shipped_book() if fixed_price(row.usd_per_gpu_hour, row.gpu).findings]
+    assert len(doubted) < 0.02 * len(shipped_book())
+    assert {row.provider for row in doubted} <= {"aws", "azure"}

@@ -97,7 +97,8 @@ def test_u48_the_age_of_a_price_is_told_and_widens():
 def test_u49_a_price_of_a_node_is_doubted():
     run = cost(**{**KNOWN, "price": 28.66})
     (finding,) = [f for f in run.findings if f.code == "price_per_node"]
-    assert "$3.583 per GPU-hour" in finding.message
+    assert finding.severity == "warning" and "$3.583 per GPU-hour" in finding.message
+    assert finding.evidence["of_8"] == pytest.approx(3.5825)
 
 
 def test_u52_overheads_are_stated_and_never_zero_by_accident():
