@@ -66,9 +66,11 @@ class Limits:
             )  # fmt: skip
             hours = None if self.hours == math.inf else max(self.hours - wall_s / 3600.0, 0.0)
             self.guard.check(hours, tokens=None if config.tokens == math.inf else config.tokens)
-        self._began = self._mark = clock()
+        self._began = clock()
         self._wall_before = wall_s
-        self._steps = 0
+        self._first: int | None = None
+        self._steps = 0  # of this session that are over
+        self._mark = (0, self._began)  # steps and time from which the pace is measured
         self._reserve_s = 0.0
 
     @property
@@ -83,9 +85,10 @@ class Limits:
 
     @property
     def step_s(self) -> float:
-        """Seconds a step takes, evaluations and saves included; NaN before the first."""
-        counted = self._steps - _FIRST_STEPS if self._steps > _FIRST_STEPS else self._steps
-        return (self._clock() - self._mark) / counted if counted > 0 else math.nan
+        """Seconds a step takes, evaluations and saves included; NaN before the first is over."""
+        if self._steps > _FIRST_STEPS:
+            return (self._clock() - self._mark[1]) / max(self._steps - self._mark[0], 1)
+        return (self._clock() - self._began) / self._steps if self._steps else math.nan
 
     @contextmanager
     def reserving(self, inner: AbstractContextManager[None]) -> Iterator[None]:
@@ -106,13 +109,20 @@ class Limits:
         """Return the seconds left until the horizon and the seconds a step takes."""
         return self.seconds_left(), self.step_s
 
-    def refusal(self) -> str:
-        """Count one step; return why it must not be made ("budget", "time"), or ""."""
-        self._steps += 1
-        if self._steps == _FIRST_STEPS + 1:
-            self._mark = self._clock()
+    def refusal(self, step: int) -> str:
+        """Return why the next step must not be made ("budget", "time"), or "".
+
+        Parameters
+        ----------
+        step : int
+            Steps of the run that are over.
+        """
+        self._first = step if self._first is None else self._first
+        before, self._steps = self._steps, step - self._first
+        if before <= _FIRST_STEPS < self._steps:
+            self._mark = (self._steps, self._clock())
         if self.guard is not None:
-            bound = _COMPILE_S if self._compiles and self._steps == 1 else None
+            bound = _COMPILE_S if self._compiles and self._steps == 0 else None
             if not self.guard.step(bound).fits:
                 return "budget"
         return "time" if self.seconds_left() <= 0 else ""

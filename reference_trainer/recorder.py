@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -62,33 +62,36 @@ class Recorder:
             usd_per_hour=config.usd_per_hour, machine=gpu_reader(place.device) if self._writes else None,
         )  # fmt: skip
         self._ring = Ring(names, config.log_every, place.device)
-        self._total = float("inf")
-        self._waits: list[str] = []
         self._log: RunLog | None = None
-        if self._writes:
-            self._log = RunLog(run.path / "log.jsonl", 0 if start is None else start.manifest["log_bytes"])
-            self._times = RunLog(run.path / "perf.jsonl", None if own else 0)
-            self._progress = Progress(self._total, print_every=max(100, config.log_every))
-            self._mirror = Mirror(
-                config.mlflow, run.path, run_name=config.run_name, resume=own, say=self._progress.say,
-                params={name: value for name, value in vars(config).items()},
-            )  # fmt: skip
-        if own and start is not None and self._writes:
-            last = [row["wall_s"] for row in read_log(run.path / "perf.jsonl") if row["kind"] == "perf"]
-            self._perf.load_state_dict(start.manifest["perf"], wall_s=last[-1] if last else 0.0)
-        self._perf.begin(0 if start is None else start.step)
+        self._start, self._own = start, own
+        self._open = ExitStack()
 
     def __enter__(self) -> Self:
+        start = self._start
+        if self._writes:
+            with ExitStack() as opened:  # what was opened before an error is closed again
+                log = RunLog(self.run.path / "log.jsonl", 0 if start is None else start.manifest["log_bytes"])
+                self._log = opened.enter_context(log)
+                times = self.run.path / "perf.jsonl"
+                self._times = opened.enter_context(RunLog(times, None if self._own else 0))
+                progress = Progress(float("inf"), print_every=max(100, self.config.log_every))
+                self._progress = opened.enter_context(progress)
+                mirror = Mirror(
+                    self.config.mlflow, self.run.path, run_name=self.config.run_name, resume=self._own,
+                    say=self._progress.say, params=vars(self.config),
+                )  # fmt: skip
+                self._mirror = opened.enter_context(mirror)
+                if self._own and start is not None:
+                    last = [row["wall_s"] for row in read_log(times) if row["kind"] == "perf"]
+                    self._perf.load_state_dict(start.manifest["perf"], wall_s=last[-1] if last else 0.0)
+                self._open = opened.pop_all()
+        self._perf.begin(0 if start is None else start.step)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._log is not None:
-            self._mirror.__exit__(kind, error, trace)
-            self._progress.close()
-            self._times.close()
-            self._log.close()
+        self._open.__exit__(kind, error, trace)
 
     def begin(self, identity: Mapping[str, Any], batches: Batches, val: TokenSet) -> None:
         """Write down which run this is and where it runs."""

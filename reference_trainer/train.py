@@ -28,6 +28,7 @@ from reference_trainer.data.order import Batches
 from reference_trainer.data.shards import TokenSet
 from reference_trainer.errors import ResumeError
 from reference_trainer.hooks import Observer, Silent
+from reference_trainer.launch import launch
 from reference_trainer.limits import Limits
 from reference_trainer.machine import Place
 from reference_trainer.operation import Operation
@@ -203,7 +204,7 @@ def parameter_groups(model: nn.Module, config: Config) -> list[dict[str, Any]]:
 
 
 def total_steps(state: State, config: Config) -> float:
-    """Steps of the whole run, as far as is known."""
+    """Return the steps of the whole run, as far as is known."""
     steps = config.tokens / config.step_tokens
     by_tokens = max(1, round(steps)) if steps < math.inf else math.inf
     return min(by_tokens, math.inf if state.ends_at is None else state.ends_at)
@@ -225,7 +226,8 @@ def lr_at(step: int, total: float, config: Config) -> float:
 
 def pulled_in(state: State, config: Config, seconds_left: float, step_s: float) -> int | None:
     """Last step, if the cooldown has to begin now to end within the seconds left; else what it was."""
-    if state.step >= cooldown_start(total_steps(state, config), config) or seconds_left == math.inf:
+    cooling = state.step >= cooldown_start(total_steps(state, config), config)
+    if cooling or seconds_left == math.inf or not step_s > 0:  # it is NaN before the first step
         return state.ends_at
     full = math.ceil(state.step * config.cooldown / (1 - config.cooldown))  # a cooldown that began here
     possible = int(seconds_left / step_s) - 1  # the last step is not cut into
@@ -374,7 +376,7 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
                 if not ended and step >= total and step == state.evaluated:
                     ended = "horizon"
                 if not ended and (place.world == 1 or step % config.log_every == 0):
-                    ended, left, pace = place.agree((stop.requested or limits.refusal(), *limits.pace()))
+                    ended, left, pace = place.agree((stop.requested or limits.refusal(step), *limits.pace()))
                     state.ends_at = pulled_in(state, config, left, pace)
                 due = step > 0 and (step % config.checkpoint_every == 0 or step in config.checkpoint_at)
                 if step != run.saved_at and (ended or due or stop.save_requested):
@@ -396,17 +398,9 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
                     record.probe(state.step, plain, batch)
 
 
-EXIT = {"horizon": 0, "budget": 75, "time": 75, "SIGTERM": 143, "SIGINT": 130}  # else 1; 0 alone is finished
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run one configuration: ``config.toml key=value ...``; return the exit status."""
-    path, *overrides = sys.argv[1:] if arguments is None else arguments
-    config = Config.read(path, *overrides)
-    print(f"{config}\nhash = {config.hash()}")
-    result = train(config)
-    print(f"{result['ended_by']} after step {result['steps']}; see {result['run_dir']}/result.json")
-    return EXIT.get(result["ended_by"], 1)
+    return launch(Config.read, train, sys.argv[1:] if arguments is None else arguments)
 
 
 if __name__ == "__main__":

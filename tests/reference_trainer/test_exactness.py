@@ -68,7 +68,8 @@ def test_watching_a_run_does_not_change_it(tmp_path, data, whole, changes):
     train(config)
     assert_same(config.run_dir, whole.run_dir, but=("log",))
     steps = [
-        [row for row in read_log(Path(c.run_dir) / "log.jsonl") if row["kind"] == "step"] for c in (config, whole)
+        [row for row in read_log(Path(c.run_dir) / "log.jsonl") if row["kind"] == "step"]
+        for c in (config, whole)
     ]
     assert steps[0] == steps[1]
 
@@ -116,7 +117,9 @@ def write_data_shifted(folder: Path, data: dict[str, str]) -> dict[str, str]:
 def test_a_longer_horizon_before_the_cooldown_is_the_longer_run(tmp_path, data, whole, monkeypatch):
     short = tiny(tmp_path / "run", data, tokens=whole.tokens / 2)
     with monkeypatch.context() as patch:
-        interrupted(patch, short, 10)[0]  # the end of that list has finished; only its checkpoint at 11 counts
+        interrupted(patch, short, 10)[
+            0
+        ]  # the end of that list has finished; only its checkpoint at 11 counts
     for step in checkpoint.steps(Path(short.run_dir) / "checkpoints")[1:]:
         import shutil
 
