@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from economics import (
     plan_formula_check,
@@ -32,26 +32,36 @@ _MARK = {"error": "x", "warning": "!", "info": "-"}
 
 @dataclass(frozen=True)
 class _Check:
-    """A check: what it is about, the keys it needs ("a|b": one of them), and the function."""
+    """A check: what it is about, the keys it needs ("a|b": one of them), and the function.
+
+    One that looks at a value `alone` compares nothing: it counts as made where it finds something.
+    """
 
     name: str
     needs: tuple[str, ...]
     function: Callable[[Facts], Iterator[Finding]]
+    alone: bool = False
 
 
 #: Ways to say what the runs of a sweep are.
 _SWEEP = "sweep.tokens|sweep.tokens_per_param|sweep.flops|sweep.hours_each"
 
 _CHECKS = (
-    _Check("parameters against the shape", ("model.params", "model.layers"), plan_size.check_params),
-    _Check("active parameters", ("model.active_params", "model.params|model.layers"), plan_limits.check_active),
+    _Check("parameters against the shape", ("model.params", "a whole shape"), plan_size.check_params),
+    _Check("active parameters", ("model.active_params", "model.params|a whole shape"), plan_limits.check_active),
     _Check("positions", ("run.seq_len", "model.learned_positions"), plan_limits.check_positions),
     _Check("size of a step", ("run.batch_tokens", "run.seq_len|data.tokens"), plan_limits.check_batch),
-    _Check("checkpoints", ("checkpoint.seconds|checkpoint.minutes|checkpoint.hours|checkpoint.steps",),
-           plan_limits.check_checkpoints),
+    _Check(
+        "checkpoints",
+        (
+            "checkpoint.seconds|checkpoint.minutes|checkpoint.hours|checkpoint.steps",
+            "run.hours|run.tokens_per_s|run.mfu|a time to save",
+        ),
+        plan_limits.check_checkpoints,
+    ),
     _Check("FLOPs in the hours", ("run.flops", "run.hours", "run.gpu", "run.n_gpus"), plan_limits.check_work),
-    _Check("date", ("date",), plan_limits.check_date),
-    _Check("share of embeddings", ("model.layers",), plan_size.check_embeddings),
+    _Check("date", ("date",), plan_limits.check_date, alone=True),
+    _Check("share of embeddings", ("a whole shape",), plan_size.check_embeddings),
     _Check("rule for tokens", ("tokens_rule",), plan_size.check_rule),
     _Check("size of the stored tokens", ("data.tokens", "data.stored_gb"), plan_size.check_stored),
     _Check("epochs", ("data.tokens", "data.unique_tokens"), plan_size.check_epochs),
@@ -60,14 +70,14 @@ _CHECKS = (
     ),
     _Check(
         "speed against the peak",
-        ("run.gpu", "run.n_gpus", "model.params|model.layers", "run.tokens_per_s|run.mfu|run.hours"),
+        ("run.gpu", "run.n_gpus", "model.params|a whole shape", "run.tokens_per_s|run.mfu|run.hours"),
         plan_speed.check_speed,
     ),
     _Check(
-        "FLOPs", ("run.flops", "data.tokens", "model.params|model.layers|model.active_params"), plan_speed.check_flops
+        "FLOPs", ("run.flops", "data.tokens", "model.params|a whole shape|model.active_params"), plan_speed.check_flops
     ),
-    _Check("step rates", ("step_rates|checkpoint.steps",), plan_speed.check_steps),
-    _Check("memory", ("run.gpu", "run.n_gpus", "model.layers"), plan_speed.check_memory),
+    _Check("step rates", ("step_rates|checkpoint.steps", "a second step rate"), plan_speed.check_steps),
+    _Check("memory", ("run.gpu", "run.n_gpus", "a whole shape"), plan_speed.check_memory),
     _Check("lines of the budget", ("budget.lines",), plan_money.check_lines),
     _Check("hours of the budget", ("budget.lines", "run.hours"), plan_money.check_hours),
     _Check("sum of the budget", ("budget.lines",), plan_money.check_sum),
@@ -78,10 +88,16 @@ _CHECKS = (
     _Check(
         "preemptions", ("run.market", "run.n_gpus", "run.hours|budget.lines"), plan_preemptions.check_preemptions
     ),
-    _Check("price", ("run.usd_per_gpu_hour|run.on_demand_usd_per_gpu_hour",), plan_money.check_price),
+    _Check(
+        "amount of the price", ("run.usd_per_gpu_hour|run.on_demand_usd_per_gpu_hour",), plan_money.check_amount,
+        alone=True,
+    ),
+    _Check(
+        "price against the price book", ("run.usd_per_gpu_hour", "run.gpu", "run.market"), plan_money.check_price
+    ),
     _Check("formulas", ("formulas",), plan_formula_check.check_formulas),
     _Check("sizes of the sweep", ("sweep.params", "model.vocab"), plan_sweep.check_sizes),
-    _Check("what the sweep holds fixed", ("sweep.params",), plan_sweep.check_fixed),
+    _Check("what the sweep holds fixed", ("sweep.params", "sweep.fixed|sweep.hours_each"), plan_sweep.check_fixed),
     _Check(
         "what the sweep determines", ("sweep.params", _SWEEP + "|sweep.fixed"),
         plan_sweep.check_identified,
@@ -105,7 +121,7 @@ class PlanCheck:
     findings : tuple of Finding
         Errors contradict, warnings doubt, infos show the arithmetic of what agrees.
     checked : tuple of str
-        Checks that were made.
+        Checks that compared something, or found something.
     not_checked : mapping of str to tuple of str
         Checks that could not be made, and the keys the plan lacks for them.
     """
@@ -116,20 +132,21 @@ class PlanCheck:
     not_checked: Mapping[str, tuple[str, ...]]
 
     @property
+    def verdict(self) -> Literal["agrees with itself", "contradicts itself", "nothing checked"]:
+        """What became of the plan. One that says nothing which could be compared neither agrees nor contradicts."""
+        if self.errors:
+            return "contradicts itself"
+        return "agrees with itself" if self.checked else "nothing checked"
+
+    @property
     def passed(self) -> bool:
-        """No error among the findings."""
-        return not self.errors
+        """Something could be checked, and no error is among the findings."""
+        return self.verdict == "agrees with itself"
 
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that contradict."""
         return tuple(f for f in self.findings if f.severity == "error")
-
-    @property
-    def _verdict(self) -> str:
-        if not self.passed:
-            return "contradicts itself"
-        return "agrees with itself" if self.checked else "says nothing that could be checked"
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -140,7 +157,7 @@ class PlanCheck:
     def __str__(self) -> str:
         count = {s: sum(f.severity == s for f in self.findings) for s in _ORDER}
         head = (
-            f"{self.name or 'plan'}: {self._verdict} "
+            f"{self.name or 'plan'}: {self.verdict} "
             f"({count['error']} errors, {count['warning']} warnings, {len(self.checked)} checks)"
         )
         lines = [f"  {_MARK[f.severity]} {f.code}: {f.message}" for f in self.findings]
@@ -155,6 +172,7 @@ class PlanCheck:
         """Return the result as plain types."""
         return {
             "name": self.name,
+            "verdict": self.verdict,
             "passed": self.passed,
             "findings": [f.to_dict() for f in self.findings],
             "checked": list(self.checked),
@@ -198,9 +216,11 @@ def check_plan(plan: str | Path | Mapping[str, Any] | Plan) -> PlanCheck:
         if lacking:
             missing[check.name] = lacking
             continue
-        found += check.function(known)
-        checked.append(check.name)
-    if not checked and not found:
+        seen = list(check.function(known))
+        found += seen
+        if seen or not check.alone:
+            checked.append(check.name)
+    if not checked:
         words = "nothing in the plan could be compared with anything else in it: that is no agreement."
         found.append(Finding("nothing_checked", "warning", words))
     name = read.name or ("" if isinstance(plan, Mapping | Plan) else str(plan))

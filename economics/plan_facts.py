@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -48,7 +49,13 @@ class Facts:
     faults: tuple[Finding, ...]
 
     def get(self, path: str) -> Any:
-        """Return a value of the plan by its path, such as ``run.tokens_per_s``; None where it is not given."""
+        """Return a value of the plan by its path, such as ``run.tokens_per_s``; None where it is not given.
+
+        Besides paths it knows ``a whole shape``, ``a time to save`` and ``a second step rate``, which are what
+        they say or None.
+        """
+        if path in _DERIVED:
+            return _DERIVED[path](self) or None
         value: Any = self.plan
         for name in path.split("."):
             value = getattr(value, name, None)
@@ -139,6 +146,22 @@ class Facts:
         law = published(REFERENCE_LAW).law
         assert isinstance(law, ChinchillaLaw)
         return law
+
+
+def _second_rate(known: Facts) -> bool:
+    """Tell whether there is anything to compare a step rate with: another one, the speed, or the run's length."""
+    checkpoint = known.plan.checkpoint
+    timed = [r.span_s for r in known.plan.step_rates if r.span_s is not None]
+    timed += [checkpoint.span_s] if checkpoint and checkpoint.steps and checkpoint.span_s is not None else []
+    long = known.get("run.batch_tokens") is not None and known.tokens is not None
+    return long or len(timed) + (known.steps_per_s is not None) > 1
+
+
+_DERIVED: Mapping[str, Callable[[Facts], Any]] = {
+    "a whole shape": lambda known: known.arch,
+    "a time to save": lambda known: known.plan.checkpoint and known.plan.checkpoint.save_minutes,
+    "a second step rate": _second_rate,
+}
 
 
 def facts(plan: Plan) -> Facts:

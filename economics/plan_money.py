@@ -156,16 +156,21 @@ def check_on_demand(facts: Facts) -> Iterator[Finding]:
         yield Finding("on_demand_over_budget", "warning", words, {"usd": total, "compute": running})
 
 
-def check_price(facts: Facts) -> Iterator[Finding]:
-    """Check that a price is one at all, and one that the price book has seen."""
-    run, part = facts.plan.run, facts.part
-    if run is None:
-        return
-    for price in dict.fromkeys((run.usd_per_gpu_hour, run.on_demand_usd_per_gpu_hour)):
+def check_amount(facts: Facts) -> Iterator[Finding]:
+    """Check that a price is one at all."""
+    run = facts.plan.run
+    for price in dict.fromkeys((run.usd_per_gpu_hour, run.on_demand_usd_per_gpu_hour)) if run else ():
         if price is not None and (why := _no_price(facts, price)):
             yield Finding("price_impossible", "error", why, {"price": price})
             return
-    if part is None or run.usd_per_gpu_hour is None or run.market is None:
+
+
+def check_price(facts: Facts) -> Iterator[Finding]:
+    """Check that a price is one that the price book has seen."""
+    run, part = facts.plan.run, facts.part
+    if run is None or part is None or run.usd_per_gpu_hour is None or run.market is None:
+        return
+    if _no_price(facts, run.usd_per_gpu_hour):  # an error already
         return
     if any(f.code == "gpu_open" for f in facts.faults):
         return

@@ -15,7 +15,7 @@ def check_plan(
     file: Annotated[str, typer.Argument(metavar="PLAN", help="A TOML file, or '-' for standard input.")],
     as_json: Json = False,
 ) -> int:
-    """Find what contradicts itself in the plan of a run; exit code 1 if anything does.
+    """Find what contradicts itself in the plan of a run; exit code 1 if anything does, or nothing could be checked.
 
     Tokens, hours and speed; size and shape; steps and minutes; lines and their sum; prices, preemptions, the
     sweep: each is computed from the others, and every disagreement shown with its arithmetic.

@@ -18,7 +18,7 @@ _ARGUMENTS = (
     "act_ckpt|as_of|book|checkpoint_every|code_base|convention|draws|dtype|energy|gpu|gpus_per_instance|"
     "include_hostless|market|mfu|mfu_kind|n_gpus|overheads|price|provider|pue|quantile|region|seed|seq_len|spot|watts"
 )
-_VALUE = re.compile(rf"\b({_ARGUMENTS})=('[^']*'|\"[^\"]*\"|\.\.\.|True\b|[\w.%+-]*[\w%]|)")
+_VALUE = re.compile(rf"(?<!--energy )\b({_ARGUMENTS})=('[^']*'|\"[^\"]*\"|\.\.\.|True\b|\$?[\w.%+-]*[\w%]|)")
 _NAMES = {"N": "params", "D": "tokens", "N_active": "active-params"}
 _GIVE = re.compile(r"\b([Gg]ive) (N_active|N|D|gpu|n_gpus|arch|region|price|convention|seq_len)\b")
 
@@ -32,6 +32,8 @@ def as_commands(text: str) -> str:
     '--overheads ablations=1.0 adds; --region FRA narrows it; give --n-gpus 8; `economics gpus` lists all'
     >>> as_commands("add_price(...) keeps it, and price=... in cost() uses it once; give N or arch")
     '`economics prices add` keeps it, and --price uses it once; give --params or arch'
+    >>> as_commands("price=$28 is that of a node; energy={'watts': ...} takes power")
+    '--price 28 is that of a node; --energy watts= takes power'
     """
     text = _CALL.sub(lambda m: f"`{_COMMANDS[m[1]]}`", text).replace(" in cost()", "")
     text = _MAPPING.sub(_mapping, text)
@@ -49,4 +51,4 @@ def _single(match: re.Match[str]) -> str:
     flag, value = f"--{match[1].replace('_', '-')}", match[2]
     if value[:1] in ("'", '"'):
         value = shlex.quote(value[1:-1])
-    return flag if value in ("", "...", "True") else f"{flag} {value}"
+    return flag if value in ("", "...", "True") else f"{flag} {value.removeprefix('$')}"

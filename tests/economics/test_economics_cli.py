@@ -291,6 +291,10 @@ def test_check_plan():
 def test_check_plan_from_standard_input():
     text = (X1 / "plan.toml").read_text(encoding="utf-8")
     assert answer("check-plan", "-", stdin=text)["passed"]
+    for nothing in ("", "name = 'x'\n", "[run]\nhours = 24\n"):
+        said = answer("check-plan", "-", stdin=nothing, code=1)
+        assert said["verdict"] == "nothing checked" and not said["passed"] and not said["checked"]
+        assert "nothing checked" in economics("check-plan", "-", stdin=nothing).stdout
     bad = economics("check-plan", "-", stdin="[run]\nhour = 3\n")
     assert bad.exit_code == 2
     assert "standard input: [run] has no key 'hour' (line 2); did you mean 'hours'?" in " ".join(

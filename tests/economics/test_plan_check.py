@@ -316,8 +316,10 @@ def test_the_other_count_is_told_apart_from_a_wrong_one():
 
 def test_what_is_missing_is_said():
     result = check_plan({"data": {"tokens": "5B"}, "run": {"hours": 24}})
-    assert result.passed and codes(result) == {"nothing_checked"}
-    assert str(result).startswith("plan: says nothing that could be checked (0 errors, 1 warnings, 0 checks)")
+    assert result.verdict == "nothing checked" and not result.passed
+    assert codes(result) == {"nothing_checked"} and not result.errors
+    assert str(result).startswith("plan: nothing checked (0 errors, 1 warnings, 0 checks)")
+    assert result.to_dict()["verdict"] == "nothing checked" and result.to_dict()["passed"] is False
     assert result.not_checked["tokens, speed and hours"] == ("run.tokens_per_s or run.mfu",)
     assert "not checked, for want of" in str(result)
 

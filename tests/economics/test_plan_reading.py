@@ -88,11 +88,46 @@ def test_what_is_no_plan(plan):
     assert str(refused(plan))
 
 
-@pytest.mark.parametrize("plan", [{}, {"run": {}}, {"name": "x"}])
-def test_an_empty_plan_agrees_with_nothing(plan):
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {},
+        {"run": {}},
+        {"name": "x", "date": "2026-10-10"},
+        {"model": {"layers": 12}},
+        {"model": {"params": "7B", "vocab": 32000}},
+        {"data": {"tokens": "5B"}, "budget": {"usd": 50}},
+        {"run": {"usd_per_gpu_hour": 2.0}},
+        {"run": {"usd_per_gpu_hour": 2.0, "gpu": "H100 SXM", "n_gpus": 8}},
+        {"checkpoint": {"minutes": 30}},
+        {"checkpoint": {"steps": 50}, "run": {"gpu": "H100 SXM"}},
+        {"step_rates": [{"steps": 50, "minutes": 1}]},
+        {"sweep": {"params": ["5M", "25M"]}},
+    ],
+)
+def test_a_plan_in_which_nothing_can_be_compared_does_not_pass(plan):
     result = check_plan(plan)
-    assert [f.code for f in result] == ["nothing_checked"]
+    assert result.verdict == "nothing checked" and not result.passed and not result.checked
+    assert "nothing_checked" in [f.code for f in result]
     assert "agrees" not in str(result).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"checkpoint": {"minutes": 30}, "run": {"hours": 24}},
+        {"checkpoint": {"minutes": 30, "save_minutes": 1}},
+        {"step_rates": [{"steps": 50, "minutes": 1}, {"steps": 100, "minutes": 2}]},
+        {
+            "run": {"usd_per_gpu_hour": 2.5, "gpu": "H100 SXM", "n_gpus": 8, "market": "on-demand"},
+            "date": "2026-10-10",
+        },
+        {"data": {"tokens": "5B", "stored_gb": 10}},
+    ],
+)
+def test_two_values_that_agree_pass(plan):
+    result = check_plan(plan)
+    assert result.verdict == "agrees with itself" and result.passed, result
 
 
 def test_counts_and_percentages_as_people_write_them():
