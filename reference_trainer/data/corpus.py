@@ -182,7 +182,9 @@ class Documents:
         if state is not None:
             self._window, self._position = state["window"], state["position"]
             self._read = self._window * window
-            self._start = state["stream"]  # until it is read from, the stream does not give back what it loads
+            self._start = state[
+                "stream"
+            ]  # until it is read from, the stream does not give back what it loads
             self._stream.load_state_dict(state["stream"])
         self._rows = iter(self._stream)
 

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from reference_trainer.data.corpus import Source
+from reference_trainer.data.settings import Settings
+from tests.reference_trainer.corpora import ROWS, write_hub_folder
+
 GPT2_DIR_VARIABLE = "GPT2_VOCAB_DIR"
 
 
@@ -19,6 +23,13 @@ def gpt2_files(request: pytest.FixtureRequest) -> Path:
     if GPT2_DIR_VARIABLE not in os.environ or not (folder / "vocab.bpe").is_file():
         pytest.skip(f"the files of GPT-2 are not at hand: {GPT2_DIR_VARIABLE} names no folder with vocab.bpe")
     return folder
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Preparation of the known documents: several shards, several windows."""
+    source = Source(str(write_hub_folder(tmp_path / "owner" / "web", ROWS)), name="sample-10BT")
+    return Settings(source, "bytes", 0.1, shard_tokens=20_000, window=100)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from pathlib import Path
 
@@ -45,3 +46,38 @@ def write_jsonl(path: Path, rows: list[dict]) -> Path:
     text = "".join(json.dumps(row) + "\n" for row in rows)
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
     return path
+
+
+GOOD = [document(i) for i in range(300)]
+#: 300 good documents, 40 copies (half of them wrapped anew), 25 too short, 5 without text, scores 0 to 5.
+ROWS = [
+    {"text": text, "int_score": i % 6}
+    for i, text in enumerate(
+        [
+            *GOOD[:150],
+            *(f"Too short {i}." for i in range(25)),
+            *GOOD[40:60],
+            None,
+            "  \n ",
+            *GOOD[150:],
+            *(text.replace("\n", "\n   ") for text in GOOD[200:220]),
+            "",
+            None,
+            None,
+        ]
+    )
+]
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """Every file in a folder by its content."""
+    files = (p for p in folder.rglob("*") if p.is_file())
+    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+
+def prepare_slowly(settings, out: Path) -> None:
+    """What a process to be killed does: prepare, and save after every twelve documents."""
+    from reference_trainer.data import prepare as module
+
+    module.BATCH = 12
+    module.prepare(settings, out, made="2026-01-02", save_seconds=0)
