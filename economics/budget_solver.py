@@ -20,7 +20,8 @@ from economics.run_result import RunCost
 from scaling.errors import DataError
 from scaling.estimate import Estimate
 from scaling.findings import Finding
-from scaling.guard import Unidentified
+from scaling.guard import Unidentified, check_unidentified
+from scaling.intervals import check_level
 from scaling.units import parse_count
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ def solve_budget(
     money = positive("usd", usd.strip().lstrip("$") if isinstance(usd, str) else usd, "dollars")
     if not 0.0 < (quantile := share("quantile", quantile)) < 1.0:
         raise DataError(f"quantile must lie between 0 and 1, got {quantile!r}", column="quantile")
+    level = None if level is None else check_level(level)
+    check_unidentified(unidentified)
     if fit is not None and law is not None:
         raise DataError("fit and law contradict each other: give one of them", column="law")
     for name, given, such in (
@@ -144,16 +147,7 @@ def solve_budget(
     findings = _findings(best, predict, fit, nothing, chosen=settings.get("n_gpus") is None)
     mean, single = _losses(fit, law, best, level)
     return BudgetPlan(
-        money,
-        quantile,
-        best.plan.params,
-        best.plan.tokens,
-        affordable,
-        mean,
-        single,
-        span,
-        best,
-        findings,
+        money, quantile, best.plan.params, best.plan.tokens, affordable, mean, single, span, best, findings
     )
 
 

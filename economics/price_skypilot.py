@@ -13,8 +13,10 @@ from statistics import median
 from typing import Any
 
 from economics.errors import PriceError
+from economics.price_book import user_book_path
 from economics.price_import import MARKETPLACES, PROVIDERS, ImportReport, read_day, take
 from economics.price_rows import Quote, read_number
+from scaling.storage import refuse_overlap
 
 #: Names that mean one memory size here; the form factor stays open unless the instance type closes it.
 _NAMES = {"A100": "A100-40GB", "V100": "V100-16GB"}
@@ -23,7 +25,7 @@ _NAMES = {"A100": "A100-40GB", "V100": "V100-16GB"}
 def import_skypilot(
     file: str | Path,
     *,
-    day: Date | str,
+    day: Date | str | None = None,
     provider: str | None = None,
     path: str | Path | None = None,
     write: bool = True,
@@ -34,7 +36,7 @@ def import_skypilot(
     ----------
     file : str or Path
     day : date or ISO text
-        Day of the catalog. The file does not say, and a price without a day is no fact.
+        Day of the catalog, to be given: the file does not say, and a price without a day is no fact.
     provider : str, optional
         By default the folder the file lies in.
     path, write
@@ -48,9 +50,17 @@ def import_skypilot(
     ------
     PriceError
         The file is no such catalog, names no provider, or `day` is none.
+    DataError
+        The price book to add to is the catalog itself.
     """
     file = Path(file)
+    if day is None:
+        raise PriceError(
+            f"give day, the day of the catalog such as 2026-09-30: {file} does not say", column="day"
+        )
     when = read_day(day)
+    if write:
+        refuse_overlap([user_book_path() if path is None else path], [file])
     who = (provider or file.resolve().parent.name).casefold()
     with file.open(encoding="utf-8-sig", newline="") as stream:
         reader = csv.DictReader(stream)

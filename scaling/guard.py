@@ -19,6 +19,14 @@ HOPELESS_RATIO = 100.0
 WARN_DECADES, REFUSE_DECADES = 1.5, 3.0
 
 
+def check_unidentified(unidentified: str) -> None:
+    """Raise `DataError` unless it is ``"raise"`` or ``"return"``."""
+    if unidentified not in get_args(Unidentified):
+        raise DataError(
+            f"unidentified must be 'raise' or 'return', got {unidentified!r}", column="unidentified"
+        )
+
+
 def guard(
     answer: Estimate,
     runs: RunTable,
@@ -38,10 +46,7 @@ def guard(
     DataError
         For another `unidentified`.
     """
-    if unidentified not in get_args(Unidentified):
-        raise DataError(
-            f"unidentified must be 'raise' or 'return', got {unidentified!r}", column="unidentified"
-        )
+    check_unidentified(unidentified)
     away = extrapolation(runs, flops)
     why = []
     if has_draws and not answer.high <= HOPELESS_RATIO * answer.low:

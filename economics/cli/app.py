@@ -17,8 +17,9 @@ _HELP = (
 )
 _EPILOG = (
     'Every command takes --json; there, null is no number and "Infinity" an open end. '
-    "Exit codes: 0 fine; 1 a negative verdict (a plan that contradicts itself or says nothing that could be checked, a run that does not fit or does not "
-    "pay, money that buys nothing), shown in full; 2 bad input; 3 a fault of the program."
+    "Exit codes: 0 fine; 1 a negative verdict (a plan that contradicts itself or says nothing that could be checked, a "
+    "run that does not fit or does not pay, money that buys nothing), shown in full; 2 bad input; 3 a fault of the "
+    "program."
 )
 
 

@@ -10,7 +10,7 @@ import typer
 from economics.cli.options import Costing, changes
 from economics.cli.spelling import as_commands
 from scaling.cli.failures import FINE, NEGATIVE
-from scaling.cli.files import writable
+from scaling.cli.files import outputs
 from scaling.cli.options import Json, takes_groups
 from scaling.cli.output import say, say_json, warnings_told
 from scaling.errors import DataError
@@ -53,7 +53,7 @@ def cost(
     """Cost of a training run: GPU-hours, time, dollars, energy, CO2, each as P50 with P10 and P90."""
     from economics.run_cost import cost as compute
 
-    paths = picture_paths(plots, ("breakdown", "tornado"))
+    paths = picture_paths(plots, ("breakdown", "tornado"), costing.book)
     with warnings_told(*_hidden(), spelling=as_commands):
         run = compute(**costing.keywords())
         shown = run.what_if(**changes(what_if)) if what_if else run
@@ -89,7 +89,7 @@ def compare(
 
     if costing.gpu is not None:
         raise DataError("name the accelerators without --gpu", column="gpu")
-    paths = picture_paths(plots, ("pareto",))
+    paths = picture_paths(plots, ("pareto",), costing.book)
     with warnings_told(*_hidden(), spelling=as_commands):
         first = compute(**{**costing.keywords(), "gpu": _first(gpus)})
         found = first.compare(gpus, n_gpus=count)  # type: ignore[arg-type]  # the library reads text
@@ -134,13 +134,18 @@ def _hidden() -> tuple[type[Warning], ...]:
     return (StalePriceWarning,)
 
 
-def picture_paths(folder: Path | None, kinds: tuple[str, ...]) -> dict[str, Path]:
-    """Say where each picture goes, and that it can."""
+def picture_paths(folder: Path | None, kinds: tuple[str, ...], book: str | None) -> dict[str, Path]:
+    """Say where each picture goes, and that it can, with its numbers, without loss of the price book that is read."""
+    from economics.price_book import user_book_path
+
     if folder is None:
         return {}
     if folder.suffix.lower() in _PICTURES:
         raise DataError(f"{folder} is a picture: give a folder", column="plots")
-    return {kind: writable(folder / f"{kind}.png") for kind in kinds}
+    paths = {kind: folder / f"{kind}.png" for kind in kinds}
+    written = [file for path in paths.values() for file in (path, path.with_suffix(".csv"))]
+    outputs(written, str(user_book_path()) if book is None else book)
+    return paths
 
 
 def save_picture(subject: Any, kind: str, path: Path, **options: Any) -> tuple[Path, Path]:

@@ -55,7 +55,7 @@ def show(
     from economics.errors import StalePriceWarning
     from economics.price_search import prices
 
-    paths = picture_paths(plots, ("price_history",))
+    paths = picture_paths(plots, ("price_history",), book)
     with warnings_told(StalePriceWarning, spelling=as_commands):
         quote = prices(
             gpu, market, provider, region=region, gpus_per_instance=gpus_per_instance, as_of=as_of, book=book,

@@ -126,6 +126,20 @@ def test_a_mixture_and_a_shape():
     assert shaped.params == 6_738_415_616
 
 
+@pytest.mark.parametrize("level", [0, 1, 1.5, -0.1, 95, "high", float("nan"), True, [0.9]])
+def test_a_level_is_a_share_with_or_without_a_law(level):
+    """Unchecked, it was ignored where nothing was drawn, and a fault of numpy where it was."""
+    for more in ({"N": "1B"}, {"law": LAW}, {"law": LAW, "N": "1B"}):
+        with pytest.raises(DataError, match="level must be a number between 0 and 1") as caught:
+            solve_budget(1000, level=level, **more, **SMALL)
+        assert caught.value.column == "level"
+
+
+def test_what_to_do_without_identification_is_one_of_two():
+    with pytest.raises(DataError, match="unidentified must be 'raise' or 'return'"):
+        solve_budget(1000, N="1B", unidentified="maybe", **SMALL)
+
+
 def test_refusals():
     with pytest.raises(BudgetError, match=r"start-up") as caught:
         solve_budget(1, N="7B", **NODES)

@@ -196,6 +196,28 @@ def test_plots(tmp_path):
     assert (tmp_path / "c" / "price_history.csv").is_file()
 
 
+def test_pictures_do_not_overwrite_the_price_book_that_is_read(tmp_path, own_book):
+    """The numbers of a picture are a CSV of its name, which may be the book."""
+    rows = (ROOT / "data" / "hardware" / "gpu_prices.csv").read_bytes()
+    (tmp_path / "price_history.csv").write_bytes(rows)
+    (tmp_path / "breakdown.csv").write_bytes(rows)
+    (tmp_path / "pareto.csv").symlink_to(tmp_path / "breakdown.csv")
+    book = ("--book", tmp_path / "breakdown.csv", "--plots", tmp_path)
+    for words in (
+        ("prices", "show", "H100 SXM", *DAY, "--book", tmp_path / "price_history.csv", "--plots", tmp_path),
+        ("cost", *RUN, *book),
+        ("compare", "H100 SXM", "--params", "1B", "--tokens", "20B", *DAY, *book),
+    ):
+        assert "is the input itself" in answer(*words, code=2)["error"]["message"]
+    own_book.parent.mkdir()
+    assert economics("prices", "add", "mine", "H100 SXM", "--usd-per-gpu-hour", "2.5").exit_code == 0
+    kept = own_book.read_bytes()
+    own_book.rename(own_book.parent / "breakdown.csv")
+    own_book.symlink_to(own_book.parent / "breakdown.csv")
+    assert economics("cost", *RUN, "--plots", own_book.parent).exit_code == 2
+    assert own_book.read_bytes() == kept and (tmp_path / "breakdown.csv").read_bytes() == rows
+
+
 # --- compare, budget ---------------------------------------------------------------------------------------------
 
 

@@ -203,8 +203,14 @@ def test_skypilot_foreign_currency_and_open_names(tmp_path):
 
 def test_skypilot_needs_a_day_and_its_columns(tmp_path):
     path = _catalog(tmp_path, "aws", "m5.large,,,2.0,8.0,0.096,us-east-1,,,")
-    with pytest.raises(TypeError, match="day"):
-        import_skypilot(path)
+    before = path.read_text(encoding="utf-8")
+    for missing in (None, "", "yesterday"):
+        with pytest.raises(PriceError, match="day") as caught:
+            import_skypilot(path, day=missing)
+        assert caught.value.column == "day"
+    with pytest.raises(DataError, match="input itself"):
+        import_skypilot(path, day="2026-10-10", path=path.parent / ".." / path.parent.name / path.name)
+    assert path.read_text(encoding="utf-8") == before
     with pytest.raises(PriceError, match="no row with an accelerator"):
         import_skypilot(path, day="2026-10-10")
     path.write_text("a,b\n1,2\n")
