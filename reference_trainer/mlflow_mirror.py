@@ -118,7 +118,9 @@ class Mirror:
         if self._writer is None:
             return
         self._given += 1
-        row = json.dumps({"step": step, "ms": int(time.time() * 1e3), "metrics": dict(metrics)})
+        row = json.dumps(
+            {"step": step, "ms": int(time.time() * 1e3), "metrics": dict(metrics)}, default=float
+        )
         if len(self._out) < _MOST_WAITING:
             self._out += row.encode() + b"\n"
         now = time.monotonic()
