@@ -1,8 +1,10 @@
-"""What makes a rename last: the folder's entry must reach the disk too."""
+"""What files need beyond writing: names that last, and errors that say which file."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -18,3 +20,14 @@ def sync_folder(folder: str | Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def errors_name(path: str | Path) -> Iterator[None]:
+    """Give errors of the system inside the block the name of a file: a full disk does not say which."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise

@@ -24,7 +24,7 @@ from scaling.units import format_count, parse_count
 _LINE_EVERY_S = 10.0
 _ARGUMENT = re.compile(
     r"\b(val_share|min_score|train_tokens|val_tokens|shard_tokens|tokenizer_path|seq_len|batch_seqs)\b=?"
-    r"|\b(unit|score|revision|path|window|seed|rules)="
+    r"|\b(unit|score|revision|window|seed|rules)(?:=|(?= =))"
 )
 
 

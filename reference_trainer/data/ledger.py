@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from reference_trainer.disk import errors_name
 from scaling.errors import DataError
 
 _KEY = 16
@@ -77,7 +79,8 @@ class Log:
 
     def append(self, data: bytes) -> None:
         """Add bytes at the end."""
-        self._file.write(data)
+        with errors_name(self.path):
+            self._file.write(data)
         self.size += len(data)
 
     def read(self) -> bytes:
@@ -87,12 +90,14 @@ class Log:
 
     def flush(self) -> None:
         """Bring everything to the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with errors_name(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with suppress(OSError):  # what a full disk did not take was never counted on
+            self._file.close()
 
 
 class Ledger:

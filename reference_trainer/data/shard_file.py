@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reference_trainer.disk import sync_folder
+from reference_trainer.disk import errors_name, sync_folder
 from scaling.errors import DataError
 
 MAGIC = b"ISOTOK01"
@@ -253,14 +254,16 @@ class ShardWriter:
                 column="tokens",
             )
         data = array.astype(self.dtype).tobytes()
-        self._file.write(data)
+        with errors_name(self.part):
+            self._file.write(data)
         self._hash.update(data)
         self.tokens += array.size
 
     def flush(self) -> None:
         """Bring everything written so far to the disk: `keep` may count on it from now on."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with errors_name(self.part):
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def finish(self, text_bytes: int | None) -> Header:
         """Fill in the header and give the file its name.
@@ -289,4 +292,5 @@ class ShardWriter:
 
     def close(self) -> None:
         """Close an unfinished shard; its ``.part`` file stays for a later writer."""
-        self._file.close()
+        with suppress(OSError):  # what a full disk did not take was never counted on
+            self._file.close()

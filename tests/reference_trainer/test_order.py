@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -133,3 +136,31 @@ def test_bad_arguments(tmp_path):
         Batches(tokens, 10, 1, 0)(-1)
     with pytest.raises(DataError, match="expected 0 to 9"):
         permuted([3, 10], 10, 0, 0)
+
+
+def test_training_data_need_numpy_alone(tmp_path):
+    """A machine with torch, numpy and safetensors reads shards: nothing else may be imported."""
+    code = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        allowed = {"numpy", "scaling", "economics", "reference_trainer", *sys.stdlib_module_names}
+        if name.partition(".")[0] not in allowed:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Refuse())
+from reference_trainer.data.order import Batches
+from reference_trainer.data.shards import TokenSet, write_shard
+path = write_shard(sys.argv[1], [range(100)], tokenizer="bytes", vocab=256)
+print(Batches(TokenSet.open(path), 8, 4, seed=0)(3).shape)
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a.tokens")],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "(4, 9)\n", done.stderr

@@ -95,6 +95,23 @@ def test_death_while_the_last_things_are_written(settings, tmp_path, killing):
         pytest.fail("the preparation never came to its end")
 
 
+@pytest.mark.parametrize("room", [3000, 12_000, 19_000])
+def test_full_disk_and_go_on(settings, tmp_path, room):
+    """No file may grow beyond the limit: an error that names the file, and nothing lost once there is room."""
+    resource = pytest.importorskip("resource")
+    prepare(settings, tmp_path / "whole", made="2026-01-02")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large") as error:
+            prepare(settings, tmp_path / "out", made="2026-01-02", save_seconds=0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert Path(error.value.filename).parent.is_relative_to(tmp_path / "out.work")
+    prepare(settings, tmp_path / "out", made="2026-01-02")
+    assert hashes(tmp_path / "out") == hashes(tmp_path / "whole")
+
+
 def interrupted(settings, out, killing):
     killing(30)
     with pytest.raises(Killed):
