@@ -22,6 +22,8 @@ from scaling.errors import DataError
 from scaling.units import format_count, parse_count
 
 _LINE_EVERY_S = 10.0
+#: Columns under which data sets carry a quality score of their own.
+_SCORES = ("int_score", "score", "quality_score")
 _ARGUMENT = re.compile(
     r"\b(val_share|min_score|train_tokens|val_tokens|shard_tokens|tokenizer_path|seq_len|batch_seqs)\b=?"
     r"|\b(unit|score|revision|window|seed|rules)(?:=|(?= =))"
@@ -171,6 +173,11 @@ def _summary(done: Prepared) -> str:
     rejecting = [rule for rule in manifest["rules"] if rule["failed"]]
     for rule in sorted(rejecting, key=lambda rule: -rule["failed"]):
         lines.append(f"rule       {rule['rule']}: {rule['failed']:,} failed, {rule['alone']:,} no other")
+    unused = [c for c in _SCORES if c in manifest["columns"] and manifest["settings"]["source.score"] is None]
+    if unused:
+        lines.append(
+            f"unused     the data set has a score of its own: --score {unused[0]} --min-score would use it"
+        )
     return "\n".join(lines)
 
 

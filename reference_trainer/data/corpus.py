@@ -164,6 +164,11 @@ class Documents:
     state : mapping, optional
         From `state_dict`: go on from there.
 
+    Attributes
+    ----------
+    columns : tuple of str
+        Columns of the first document read, empty before.
+
     Raises
     ------
     DataError
@@ -178,6 +183,7 @@ class Documents:
         self.source, self._window_size, self._seed = source, window, seed
         self._stream = open_stream(source)
         self._window, self._position, self._read = 0, 0, 0
+        self.columns: tuple[str, ...] = ()
         self._start = self._stream.state_dict()
         if state is not None:
             self._window, self._position = state["window"], state["position"]
@@ -222,9 +228,10 @@ class Documents:
         return rows
 
     def _document(self, row: Mapping[str, Any]) -> Document:
+        self.columns = self.columns or tuple(map(str, row))
         for column in filter(None, (self.source.text, self.source.score)):
             if column not in row:
-                shown = ", ".join(map(str, row))
+                shown = ", ".join(map(str, row))  # of this row: JSON lines may differ
                 raise DataError(
                     f"document {self._read:,} of {self.source} has no column {column!r}: it has {shown}.",
                     source=self.source.path,

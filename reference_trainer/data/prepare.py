@@ -118,6 +118,7 @@ class _Run:
         self.counts: dict[str, int] = state.get("counts") or dict.fromkeys(FATES, 0)
         self.judge = Judge(rules(*settings.rules), min_score=settings.min_score, counts=state.get("rules"))
         self.stream_state, self.done = state.get("stream"), state.get("done", False)
+        self.columns: list[str] = state.get("columns", [])
         self.separator = np.array([tokenizer.separator])
         self.work.open(
             tokenizer=tokenizer.name,
@@ -168,8 +169,10 @@ class _Run:
         return self.settings.train_tokens is not None and self.work.train_tokens >= self.settings.train_tokens
 
     def _save(self, documents: Documents) -> None:
+        self.columns = self.columns or list(documents.columns)
         own = {"settings": self.asked, "made": self.made, "counts": self.counts, "rules": self.judge.counts}
-        self.work.save({**own, "stream": documents.state_dict(), "done": self.done})
+        how_far = {"stream": documents.state_dict(), "columns": self.columns, "done": self.done}
+        self.work.save({**own, **how_far})
 
     def _take(self, batch: list[Document]) -> None:
         kept: list[tuple[bytes, str]] = []
@@ -222,6 +225,7 @@ class _Run:
         manifest = {
             "made": self.made,
             "settings": self.asked,
+            "columns": self.columns,
             "documents": {"read": sum(counts.values()), **counts},
             "rules": self.judge.describe(),
             "train": described(self.work.folder / "train"),

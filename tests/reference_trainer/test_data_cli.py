@@ -45,6 +45,7 @@ def test_prepare_then_check(arguments, tmp_path):
     ):
         assert part in done.stdout
     assert "gopher.word_count: 25 failed" in done.stdout
+    assert "unused     the data set has a score of its own: --score int_score" in done.stdout
     assert "preparing" in done.stdout and "times what is needed" in done.stdout
 
     checked = data("check", out, "--seq-len", 64, "--json")
