@@ -85,7 +85,11 @@ class Writer:
             return
         from mlflow import MlflowClient
         from mlflow.entities import Param
+        from mlflow.store.db import utils
 
+        utils.MAX_RETRY_COUNT = (
+            3  # of opening a database; its own 10 take minutes, and the pauses here are longer
+        )
         given = self._opening
         client = MlflowClient(tracking_uri=given["uri"], registry_uri=given["uri"])
         found = client.get_experiment_by_name(given["experiment"])
