@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from economics.billing import Charge, Session, amount
@@ -40,6 +40,7 @@ class Bill:
     ) -> None:
         self.sessions = [session]
         self.ledger: list[Charge] = []
+        self.charges = 0.0  # sum of the ledger, US dollars: asked for several times at every step
         self._clock = clock
         if monotonic is None:
             monotonic = time.monotonic if clock is time.time else (lambda: 0.0)
@@ -52,11 +53,6 @@ class Bill:
                 f"give seconds since the epoch (milliseconds?).",
                 column="started_at",
             )
-
-    @property
-    def charges(self) -> float:
-        """Sum of the single charges, US dollars."""
-        return sum(c.usd for c in self.ledger)
 
     def now(self) -> float:
         """Seconds since the epoch; as much later than before as either clock says, whichever says more."""
@@ -73,6 +69,7 @@ class Bill:
     def book(self, reason: str, usd: float, key: str | None = None) -> None:
         """Add a charge; `key` where it is to be known again, else it is one of its own."""
         self.ledger.append(Charge(reason, usd) if key is None else Charge(reason, usd, key))
+        self.charges += usd
 
     def room_s(self, usd: float, now: float) -> float:
         """Seconds from now that the open session can still be up for a total of `usd`; may be negative."""
@@ -84,13 +81,22 @@ class Bill:
         """End the open session."""
         self.sessions[-1] = replace(self.sessions[-1], ended_at=at)
 
-    def state(self) -> dict[str, Any]:
-        """Return what a restart needs, as plain types."""
+    def state(self, ahead_s: float = 0.0) -> dict[str, Any]:
+        """Return what a restart needs, as plain types.
+
+        Parameters
+        ----------
+        ahead_s : float
+            Seconds for which the state is to hold: ``until`` lies so much after ``latest``, which is now. An
+            instance whose last state this is was up at least to the one and is billed at least to the other.
+        """
+        now = self.now()
         return {
             "version": _STATE_VERSION,
-            "latest": self.now(),
-            "sessions": [asdict(s) for s in self.sessions],
-            "ledger": [asdict(c) for c in self.ledger],
+            "latest": now,
+            "until": now + ahead_s,
+            "sessions": [vars(s).copy() for s in self.sessions],
+            "ledger": [vars(c).copy() for c in self.ledger],
         }
 
     def resume(self, state: Mapping[str, Any], previous_ended_at: float | None) -> None:
@@ -99,8 +105,10 @@ class Bill:
         What both bills know counts once, what one of them knows is never lost: sessions are the same by
         instance and start, charges by key.
         """
-        latest, sessions, ledger = _read(state)
-        now = max(self.now(), latest)
+        latest, until, sessions, ledger = _read(state)
+        now = self.now()
+        if now < latest:  # the clock was set back, by nobody knows how much: as late as the state can be
+            now = until
         merged = {(s.instance, s.started_at): s for s in sessions}
         *closed, mine = self.sessions
         for session in closed:
@@ -114,7 +122,8 @@ class Bill:
                 # The process restarted, the machine did not: billed without a break, idle time included.
                 mine = _same(replace(session, ended_at=mine.ended_at), mine)
             elif session.ended_at is None:
-                others.append(replace(session, ended_at=_end(session, previous_ended_at, latest, now)))
+                end = max(_end(session, previous_ended_at, latest, now), until)
+                others.append(replace(session, ended_at=end))
                 if previous_ended_at is None:
                     notes.append(f"{session.instance} taken as billed until now: its end was not given")
             else:
@@ -123,6 +132,7 @@ class Bill:
         self.sessions = [*others, mine]
         known_keys = {c.key for c in ledger}
         self.ledger = [*ledger, *(c for c in self.ledger if c.key not in known_keys)]
+        self.charges = sum(c.usd for c in self.ledger)
         for note in notes:
             self.book(note, 0.0)
 
@@ -157,10 +167,10 @@ def _end(session: Session, given: float | None, latest: float, now: float) -> fl
             f"epoch (milliseconds?).",
             column="previous_ended_at",
         )
-    return max(end, latest)
+    return end
 
 
-def _read(state: Mapping[str, Any]) -> tuple[float, list[Session], list[Charge]]:
+def _read(state: Mapping[str, Any]) -> tuple[float, float, list[Session], list[Charge]]:
     """Read and check what `Bill.state` wrote."""
     if not isinstance(state, Mapping) or "version" not in state:
         raise DataError(f"this is no state of a budget guard: {str(state)[:80]}", column="state")
@@ -170,6 +180,7 @@ def _read(state: Mapping[str, Any]) -> tuple[float, list[Session], list[Charge]]
         )
     try:
         latest = amount("latest", state["latest"])
+        until = max(amount("until", state.get("until", latest)), latest)
         sessions = [Session(**s) for s in state["sessions"]]
         ledger = [Charge(**c) for c in state["ledger"]]
     except (KeyError, TypeError) as error:
@@ -182,4 +193,4 @@ def _read(state: Mapping[str, Any]) -> tuple[float, list[Session], list[Charge]]
             amount("ended_at", session.ended_at)
     for charge in ledger:
         amount("usd", charge.usd)
-    return latest, sessions, ledger
+    return latest, until, sessions, ledger

@@ -7,6 +7,7 @@ money the clock does not show (egress, storage). Standard library alone.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from os import PathLike
@@ -26,9 +27,11 @@ from economics.billing import (
     quantile_of,
     refusal,
 )
-from economics.journal import read_journal, write_journal
+from economics.journal import Journal
 from scaling.errors import DataError
 from scaling.units import parse_count
+
+AHEAD_S = 5.0  # a journal is written so far ahead: an instance that died may count so much too long, never too short
 
 
 class BudgetGuard(Account):
@@ -69,8 +72,10 @@ class BudgetGuard(Account):
         Spent before this guard existed, beside what a loaded state knows. The same sum again, as from a
         script that is started again, counts once.
     journal : path, optional
-        File of one writer, kept up to date (written whole, flushed to the disk, renamed) at the start and at
-        every step and charge. A state that is in it already is loaded as by `load_state_dict`.
+        File that is kept up to date (written whole, flushed to the disk, renamed): at the start, at every charge,
+        at the end, and at the first step after the `AHEAD_S` seconds that each writing covers. A state that is in
+        it already is loaded as by `load_state_dict`. A lock, ``NAME.lock``, keeps other processes out until the
+        guard is closed or its process ends.
     previous_ended_at : float, optional
         When the instance in the journal stopped being billed, as in `load_state_dict`.
     clock, monotonic : callable
@@ -133,8 +138,10 @@ class BudgetGuard(Account):
         self._step_began: float | None = None
         self._refused = False
         self._closed = False
-        self._journal = None if journal is None else Path(journal)
-        earlier = None if self._journal is None else read_journal(self._journal)
+        self._written: tuple[float, bool] | None = None  # what the journal says of steps
+        self._ahead = -math.inf  # and the moment it covers
+        self._journal = None if journal is None else Journal(Path(journal))
+        earlier = None if self._journal is None else self._journal.read()
         if earlier is None:
             self._write()
         else:
@@ -196,7 +203,8 @@ class BudgetGuard(Account):
         self._step_began = now
         status = self._status(now, max(bound, self._step_bound()))
         refused_before, self._refused = self._refused, not status.fits
-        self._write()
+        if now > self._ahead or self._written != (self._step_bound(), self._refused):
+            self._write()
         if status.fits:  # after a no: the cap was raised, or a shorter step is asked for
             return status
         if refused_before or self._closed:
@@ -285,4 +293,8 @@ class BudgetGuard(Account):
 
     def _write(self) -> None:
         if self._journal is not None:
-            write_journal(self._journal, self.state_dict())
+            bill = self._bill.state(0.0 if self._closed else AHEAD_S)
+            self._journal.write(self.state_dict() | {"bill": bill})
+            self._ahead, self._written = bill["until"], (self._step_bound(), self._refused)
+            if self._closed:
+                self._journal.release()

@@ -149,7 +149,7 @@ class TestDiedUnsaved:
             write()
             assert latest() == before + 60
         assert json.loads(path.read_text())["bill"]["ledger"][0]["usd"] == 1.0
-        assert [p.name for p in tmp_path.iterdir()] == ["bill.json"]
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["bill.json", "bill.json.lock"]
 
     def test_a_damaged_journal_is_no_fresh_start(self, tmp_path):
         path = tmp_path / "bill.json"
