@@ -114,7 +114,9 @@ def save(
         _refuse_non_finite(given, target / name)
         tensors[name], aliases[name] = without_aliases(given)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            sync_folder(folder.parent)
         sweep(folder)
         _refuse_full(target, tensors, len(json.dumps(head)))
         with workshop(folder, target.name) as beside:

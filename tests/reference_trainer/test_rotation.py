@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -108,6 +111,21 @@ def test_leftovers_are_swept(tmp_path):
         (tmp_path / name / "model.safetensors").write_bytes(b"half")
     assert checkpoint.rotate(tmp_path, keep=1) == [] and not list(tmp_path.iterdir())
     assert checkpoint.rotate(tmp_path / "nowhere", keep=1) == []
+
+
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    """There age decides: what was being written a day ago is not any more."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    for name, hours in ((".writing-step_00000001-aa", 23), (".writing-step_00000001-bb", 25)):
+        (tmp_path / name).mkdir()
+        then = time.time() - hours * 3600
+        os.utime(tmp_path / name, (then, then))
+    save(tmp_path, 1)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".writing-step_00000001-aa", "step_00000001"]
 
 
 @pytest.mark.parametrize("options", [{"keep": 0}, {"keep": 1, "margin": -1}])
