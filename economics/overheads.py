@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from datetime import date as Date
+from functools import cache
 from typing import Any
 
+from economics.gpu_names import read_table
 from economics.power import Factor
 from scaling.errors import DataError
 
@@ -29,6 +32,45 @@ _EVALUATION = Factor(
 
 
 @dataclass(frozen=True)
+class ListPrice:
+    """A list price that stands in where none is given.
+
+    Parameters
+    ----------
+    usd : float
+        Dollars for one `unit`.
+    unit, scope, source : str
+        Of what, where and for how much of it, and where it was read.
+    date : datetime.date
+        Day on which it was read.
+    """
+
+    usd: float
+    unit: str
+    scope: str
+    date: Date
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.scope}, {self.date}"
+
+
+@cache
+def list_price(what: str) -> ListPrice:
+    """Return the list price of ``"storage"`` or ``"egress"`` in ``storage_prices.csv``.
+
+    Examples
+    --------
+    >>> list_price("storage").usd, str(list_price("storage").date)
+    (0.023, '2026-09-07')
+    """
+    row = next(row for row in read_table("storage_prices.csv") if row["what"] == what)
+    return ListPrice(
+        float(row["usd"]), row["unit"], row["scope"], Date.fromisoformat(row["date"]), row["source"]
+    )
+
+
+@dataclass(frozen=True)
 class Overheads:
     """Everything that is billed beside training steps and interruptions.
 
@@ -40,7 +82,7 @@ class Overheads:
         Evaluation during the run, as a share of training time.
     storage_usd_gb_month, egress_usd_gb : float
         Object storage, and traffic out of the cloud. Defaults: list prices of AWS S3 Standard and of its
-        traffic to the internet, us-east-1, first tier.
+        traffic to the internet, us-east-1, first tier, of the day that `list_price` says.
     checkpoints_kept : float
         Full checkpoints in storage, `CHECKPOINT_BYTES` a parameter each.
     bytes_per_token : float
@@ -60,8 +102,8 @@ class Overheads:
 
     start_hours: Factor = _START
     evaluation: Factor = _EVALUATION
-    storage_usd_gb_month: float = 0.023
-    egress_usd_gb: float = 0.09
+    storage_usd_gb_month: float = field(default_factory=lambda: list_price("storage").usd)
+    egress_usd_gb: float = field(default_factory=lambda: list_price("egress").usd)
     checkpoints_kept: float = 3.0
     bytes_per_token: float = 2.0
     months_kept: float = 1.0
@@ -70,6 +112,12 @@ class Overheads:
     people_hours: float = 0.0
     people_usd_per_hour: float = 0.0
     other_usd: float = 0.0
+
+    @property
+    def listed(self) -> dict[str, ListPrice]:
+        """The list prices that are used: of ``storage`` and ``egress``, where none other is given."""
+        used = {"storage": self.storage_usd_gb_month, "egress": self.egress_usd_gb}
+        return {what: list_price(what) for what, usd in used.items() if usd == list_price(what).usd}
 
     @property
     def people_usd(self) -> float:
@@ -87,7 +135,8 @@ class Overheads:
     def to_dict(self) -> dict[str, Any]:
         """Return them as plain types."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {k: v.to_dict() if isinstance(v, Factor) else v for k, v in values.items()}
+        plain = {k: v.to_dict() if isinstance(v, Factor) else v for k, v in values.items()}
+        return plain | {"listed": {k: vars(p) | {"date": str(p.date)} for k, p in self.listed.items()}}
 
 
 def _exactly(name: str, value: float) -> Factor:

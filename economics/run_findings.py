@@ -11,7 +11,7 @@ from economics.errors import PriceError
 from economics.memory import MemoryFit, memory_fit
 from economics.memory_layout import state_bytes
 from economics.power import unknown_power
-from economics.price_search import prices
+from economics.price_search import STALE_DAYS, prices
 from economics.run_plan import CHOSEN_DAYS, RunPlan
 from economics.spot import spot_run
 from scaling.architecture import Arch
@@ -148,6 +148,14 @@ def _on_demand(run: RunCost) -> float | None:
 def _scope(run: RunCost) -> list[Finding]:
     """Say what was chosen for the user, and what the figure does not hold."""
     plan, found = run.plan, []
+    old = {what: (plan.price.as_of - listed.date).days for what, listed in plan.overheads.listed.items()}
+    if old and max(old.values()) > STALE_DAYS:
+        days = f"list prices of {max(old.values())} days before"
+        words = (
+            f"storage and egress have {days}: overheads={{'storage_usd_gb_month': ...}} and {{'egress_usd_gb': ...}} "
+            "take those of today."
+        )
+        found.append(Finding("storage_price_age", "info", words, {"age_days": old}))
     if plan.n_gpus_chosen:
         words = f"{plan.n_gpus} GPUs were chosen, so that the run ends in about {CHOSEN_DAYS:g} days: give n_gpus."
         found.append(Finding("n_gpus_chosen", "info", words, {"n_gpus": plan.n_gpus}))

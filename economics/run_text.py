@@ -63,8 +63,9 @@ def factors(run: RunCost) -> dict[str, str]:
         "evaluation": _factor(extra.evaluation, lambda x: f"{x:.2g}" if x > 1 else f"{x:.1%}")
         + (", within the whole-run MFU" if mfu.whole_run else " of the training time"),
         "storage": f"{number(extra.stored_gb(plan.params, plan.tokens))} GB at ${extra.storage_usd_gb_month:g} per "
-        f"GB-month, {extra.months_kept:g} months after the run",
-        "egress": f"{number(extra.traffic_gb(plan.params))} GB at ${extra.egress_usd_gb:g} per GB",
+        f"GB-month ({extra.listed.get('storage', 'given')}), {extra.months_kept:g} months after the run",
+        "egress": f"{number(extra.traffic_gb(plan.params))} GB at ${extra.egress_usd_gb:g} per GB "
+        f"({extra.listed.get('egress', 'given')})",
     }
     if extra.ablations:
         out["ablations"] = f"{extra.ablations:.0%} of the training"

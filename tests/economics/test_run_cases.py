@@ -101,6 +101,26 @@ def test_u49_a_price_of_a_node_is_doubted():
     assert finding.evidence["of_8"] == pytest.approx(3.5825)
 
 
+@pytest.mark.filterwarnings("ignore::economics.StalePriceWarning")
+def test_defaults_of_storage_and_egress_have_a_day_and_a_source():
+    """No date, no fact: a list price says when it was read, in words, in plain types, and when it has grown old."""
+    run = cost(**KNOWN, as_of=DAY)
+    assert "AWS S3 Standard, us-east-1, first 50 TB, 2026-09-07" in repr(run)
+    listed = run.to_dict()["overheads"]["listed"]
+    assert set(listed) == {"storage", "egress"}
+    assert all(
+        entry["date"] == "2026-09-07" and "aws.amazon.com" in entry["source"] for entry in listed.values()
+    )
+    own = cost(**KNOWN, as_of=DAY, overheads={"storage_usd_gb_month": 0.02, "egress_usd_gb": "0.12"})
+    assert own.to_dict()["overheads"]["listed"] == {} and "$0.02 per GB-month (given)" in " ".join(
+        repr(own).split()
+    )
+    codes = [
+        {f.code for f in cost(**KNOWN | {"price": None}, as_of=day).findings} for day in (DAY, "2027-06-01")
+    ]
+    assert ["storage_price_age" in found for found in codes] == [False, True]
+
+
 def test_u52_overheads_are_stated_and_never_zero_by_accident():
     run = cost(**KNOWN)
     assert all(run.breakdown[name].value > 0 for name in ("evaluation", "start-up", "storage", "egress"))
