@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
@@ -162,19 +163,22 @@ class Recorder:
         """Write `result.json`: the point that this run is, or why it is none.
 
         ``status`` is ``ok`` for a run that reached its horizon and cooled down, ``failed`` for one whose numbers
-        went wrong, and ``truncated`` for all others: no points. ``wall_s``, ``usd`` and ``mfu`` are of the run's
-        own steps; what a trunk has paid is not in them.
+        or last loss went wrong, and ``truncated`` for all others: no points. ``wall_s``, ``usd`` and ``mfu`` are
+        of the run's own steps; what a trunk has paid is not in them.
         """
         config, val, tokens = self.config, self._val, steps * self.config.step_tokens
         useful_s = self._perf.state_dict()["useful_s"]
         rate = (steps - began) * config.step_tokens / useful_s if useful_s > 0 else None
         status = STATUS.get(ended, "truncated") if config.cooldown else "truncated"
+        evaluation = self._evaluation(steps)
+        if status == "ok" and not math.isfinite(evaluation["loss"] or 0.0):
+            status = "failed"  # it reached its end with broken weights: no point
         result = {
             "run_dir": str(self.run.path), "status": status, "ended_by": ended, "steps": steps, "began": began,
             "trunk_hash": self._identity["trunk_hash"], "config_hash": self._identity["config_hash"],
             "seed": config.seed, **self._counts(), "tokens": tokens,
             "unique_tokens": min(self._batches.unique_tokens(steps), tokens), "flops": self._flops["6N"] * tokens,
-            **self._evaluation(steps), "loss_unit": "nats/token", "bytes_per_token": val.bytes_per_token,
+            **evaluation, "loss_unit": "nats/token", "bytes_per_token": val.bytes_per_token,
             "val_hash": val.sha256[:16], "tokenizer": val.tokenizer, "lr": config.lr, "batch": config.step_tokens,
             "seq_len": config.seq_len, "cooldown": config.cooldown, "wall_s": self.limits.wall_s,
             "device": self.place.name, "usd": self.limits.spent_usd, "tokens_per_s": rate,
