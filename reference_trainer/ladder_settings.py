@@ -1,0 +1,216 @@
+"""The settings of a ladder's runs: those in common, the data, and each size with its shape, steps and rate."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reference_trainer.config_text import parse_value
+from reference_trainer.errors import ConfigError
+from reference_trainer.ladder import Size, leaves_at, to_steps
+from reference_trainer.ladder_file import LadderFile, SizeSection
+from scaling.units import format_count
+
+#: Settings that are no business of ``[common]``, and where they belong.
+_ELSEWHERE = {
+    **dict.fromkeys(("layers", "d_model", "heads", "kv_heads", "d_ff"), "a shape belongs in [[size]]"),
+    **dict.fromkeys(("cap_usd", "usd_per_hour", "billing_granularity", "instance", "max_step_s"), "see [budget]"),
+    **dict.fromkeys(("hours", "usd"), "a run that is cut by time is no exact point: give tokens"),
+    **dict.fromkeys(("run_dir", "start_from", "checkpoint_at", "run_name"), "the ladder sets it for every run"),
+    "tokens": "give the budgets as tokens = [...] at the top",
+    "seed": "give seeds = [...] at the top",
+    "cooldown": "give cooldown at the top",
+}  # fmt: skip
+_PATHS = ("train_data", "val_data")
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a plan needs to know of the data: vocabulary, tokens for training and evaluation, hashes."""
+
+    vocab: int
+    tokens: int
+    eval_tokens: int
+    train_hash: str
+    val_hash: str
+
+
+def read_common(file: LadderFile, path: Path, overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of all runs, read as a training configuration reads them.
+
+    Raises
+    ------
+    ConfigError
+        A key is unknown, belongs elsewhere, or has no value of its kind.
+    """
+    from reference_trainer.train import Config
+
+    fields = {f.name: f for f in dataclasses.fields(Config)}
+    kinds = {name: f.type for name, f in fields.items()}
+    given: dict[str, tuple[Any, Path, str]] = {}
+    for key, value in file.common.items():
+        given[key] = (value, path.parent, f"{path} [common]")
+    for item in overrides:
+        name, equals, text = item.partition("=")
+        given[name] = (text if equals else None, Path(), "the command line")
+    out = {}
+    for key, (value, base, source) in given.items():
+        if key in _ELSEWHERE:
+            raise ConfigError(f"{source}: {key} cannot stand here: {_ELSEWHERE[key]}", column=key)
+        out[key] = parse_value(key, value, kinds, file=source)
+        if key in _PATHS:
+            out[key] = str((base / out[key]).absolute())
+    missing = [key for key in _PATHS if key not in out]
+    if missing:
+        raise ConfigError(f"{path}: [common] needs {' and '.join(missing)}", column=missing[0])
+    defaults = {name: f.default for name, f in fields.items() if f.default is not dataclasses.MISSING}
+    for name in ("seq_len", "batch_seqs", "warmup_tokens", "tied", "qk_norm", "vocab", "mup", "eval_tokens"):
+        out.setdefault(name, defaults[name])
+    return out
+
+
+def read_data(common: Mapping[str, Any], source: str) -> Data:
+    """Open the data of a ladder and return what the plan needs of them."""
+    from reference_trainer.data.shards import TokenSet
+
+    train, val = (TokenSet.open(common[key]) for key in _PATHS)
+    if 0 < common["vocab"] < train.vocab:
+        raise ConfigError(
+            f"{source}: vocab = {common['vocab']}, but the data have {train.vocab} tokens", column="vocab"
+        )
+    windows = (
+        min(int(common["eval_tokens"]), val.tokens - 1) // common["seq_len"]
+    )  # as `train.evaluate` counts
+    if windows < 1:
+        raise ConfigError(
+            f"{source}: {val.tokens} validation tokens and eval_tokens = {common['eval_tokens']:g} hold no window of "
+            f"seq_len + 1 = {common['seq_len'] + 1}",
+            column="eval_tokens",
+        )
+    vocab = common["vocab"] or train.vocab
+    return Data(vocab, train.tokens, windows * common["seq_len"], train.sha256, val.sha256)
+
+
+def read_sizes(
+    file: LadderFile, path: Path, common: Mapping[str, Any], vocab: int, step_tokens: int
+) -> tuple[Size, ...]:
+    """Return the sizes of a ladder, smallest first.
+
+    Raises
+    ------
+    ConfigError
+        Two sizes are one; a rate comes from nowhere; budgets are too close, or too small for the warm-up.
+    """
+    sizes = [
+        _size(section, number, file, path, common, vocab, step_tokens) for number, section in enumerate(file.size)
+    ]  # fmt: skip
+    for name, values in (("name", [s.name for s in sizes]), ("shape", [str(s.arch) for s in sizes])):
+        again = [value for i, value in enumerate(values) if value in values[:i]]
+        if again:
+            raise ConfigError(f"{path}: two sizes have the {name} {again[0]}: leave one out", column="size")
+    grids = [s.name for s in sizes if s.lr_grid]
+    if grids and file.lr_check is None:
+        raise ConfigError(
+            f"{path}: {', '.join(grids)}: a lr_grid needs [lr_check] with the tokens of its runs",
+            column="lr_check",
+        )
+    if file.lr_check is not None and not grids:
+        raise ConfigError(f"{path}: [lr_check], but no size has a lr_grid", column="lr_check")
+    if file.lr_check is not None:
+        _check_cooldown(
+            "a run of [lr_check]",
+            to_steps(file.lr_check.tokens, step_tokens),
+            file,
+            path,
+            common,
+            step_tokens,
+        )
+        least = min(s.steps[-1] for s in sizes if s.lr_grid) * step_tokens
+        if file.lr_check.tokens > least:
+            raise ConfigError(
+                f"{path}: [lr_check] tokens = {format_count(file.lr_check.tokens)} are more than the longest run of a "
+                f"size ({format_count(least)}): a check is meant to be short",
+                column="lr_check",
+            )
+    if len(set(file.seeds)) < len(file.seeds):
+        raise ConfigError(f"{path}: seeds = {file.seeds} names a seed twice", column="seeds")
+    return tuple(sorted(sizes, key=lambda s: s.arch.params_total))
+
+
+def _size(
+    section: SizeSection, number: int, file: LadderFile, path: Path, common: Mapping[str, Any], vocab: int,
+    step_tokens: int,
+) -> Size:  # fmt: skip
+    from reference_trainer.train import Config
+
+    where = f"{path} size[{number}]"
+    shape = section.shape
+    if section.params is not None:
+        from scaling.shapes import solve_shape
+
+        qk_norm = "head" if common["qk_norm"] else "none"
+        arch = solve_shape(section.params, vocab, tied=common["tied"], qk_norm=qk_norm, **section.solver).arch
+        shape = {k: getattr(arch, k) for k in ("layers", "d_model", "heads", "kv_heads", "d_ff")}
+    mup = common["mup"] if section.mup is None else section.mup
+    settings = {**shape, "mup": mup}
+    lr, rule = _rate(section, common, mup, where)
+    config = Config(
+        **{**common, **settings, "run_dir": "x", "tokens": math.inf, "hours": 1.0, "lr": lr or 1.0}
+    )
+    name = section.name or f"{config.layers}x{config.d_model}"
+    if "/" in name or name.startswith("."):
+        raise ConfigError(f"{where}: name {name!r} cannot name a folder", column="name")
+    budgets = section.tokens or file.tokens
+    if not budgets:
+        raise ConfigError(f"{where}: no token budgets, neither here nor at the top", column="tokens")
+    steps: dict[int, float] = {}
+    for tokens in sorted(budgets):
+        n = to_steps(tokens, step_tokens)
+        if n in steps:
+            raise ConfigError(
+                f"{where}: budgets of {steps[n]:,.0f} and {tokens:,.0f} tokens are both {n} steps of {step_tokens:,} "
+                f"tokens: leave one out, or make the batch smaller",
+                column="tokens",
+            )
+        steps[n] = tokens
+        _check_cooldown(f"size {name}: the run of {tokens:,.0f} tokens", n, file, path, common, step_tokens)
+    return Size(name, settings, config.arch(vocab), tuple(steps), lr, tuple(section.lr_grid or ()), rule)
+
+
+def _rate(section: SizeSection, common: Mapping[str, Any], mup: bool, where: str) -> tuple[float | None, str]:
+    """Return the learning rate, None where short runs choose it, and the rule in words."""
+    if section.lr_grid is not None:
+        return None, f"best of {', '.join(f'{lr:g}' for lr in section.lr_grid)}"
+    lr = section.lr if section.lr is not None else common.get("lr")
+    if lr is None:
+        raise ConfigError(
+            f"{where}: no learning rate: give lr or lr_grid for the size, or lr in [common] (with mup = true it then "
+            "holds for all widths)",
+            column="lr",
+        )
+    if mup:
+        return lr, f"muP, base width {common.get('mup_base_width', 256)}"
+    return lr, "given for the size" if section.lr is not None else "the same for all sizes"
+
+
+def _check_cooldown(
+    what: str, steps: int, file: LadderFile, path: Path, common: Mapping[str, Any], step_tokens: int
+) -> None:
+    """Refuse a run whose cooldown begins inside the warm-up, or has no step."""
+    began, warmup = leaves_at(steps, file.cooldown), math.ceil(common["warmup_tokens"] / step_tokens)
+    if began >= steps:
+        raise ConfigError(
+            f"{path}: {what} is {steps} steps, of which {file.cooldown:g} is no step of cooldown: give more tokens",
+            column="tokens",
+        )
+    if began < max(warmup, 1):
+        raise ConfigError(
+            f"{path}: {what} begins its cooldown at step {began}, inside the warm-up that ends at step {warmup} "
+            f"(warmup_tokens = {common['warmup_tokens']:g}, {step_tokens:,} a step): give more tokens or a shorter "
+            "warm-up",
+            column="warmup_tokens",
+        )
