@@ -12,7 +12,6 @@ import random
 import signal
 import sys
 import time
-import warnings
 from pathlib import Path
 
 import torch
@@ -61,16 +60,20 @@ def heard(pipe: int) -> int:
 
 def report(folder: Path, said: int, before: int, killed: bool) -> int:
     leftovers = sum(not p.name.startswith("step_") for p in folder.iterdir())
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        path = checkpoint.latest(folder)
+    damaged = 0
+    for step in checkpoint.steps(folder):
+        try:
+            checkpoint.verify(checkpoint.at(folder, step))
+        except checkpoint.CheckpointError:
+            damaged += 1
+    path = checkpoint.latest(folder)
     loaded = None if path is None else checkpoint.load(path)
     step = 0 if loaded is None else loaded.step
     right = loaded is None or all(
         bool((tensor == step + more).all())
         for tensor, more in ((loaded.model["w"], 0), (loaded.optimizer["m"], 1), (loaded.optimizer["v"], 2))
     )
-    line = {"before": before, "said": said, "found": step, "right": right, "damaged": len(caught),
+    line = {"before": before, "said": said, "found": step, "right": right, "damaged": damaged,
             "leftovers": leftovers, "killed": killed}  # fmt: skip
     sys.stdout.write(json.dumps(line) + "\n")
     return step

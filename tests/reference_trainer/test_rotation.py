@@ -75,6 +75,13 @@ def test_the_last_whole_one_is_never_removed(tmp_path, seen_by_size):
     assert checkpoint.steps(tmp_path) == [6]
 
 
+def test_damaged_ones_do_not_count_among_those_kept(tmp_path):
+    save(tmp_path, 1, 2, 3, 4, 5)
+    damage(tmp_path, 5, seen_by_size=True)
+    checkpoint.rotate(tmp_path, keep=2)
+    assert checkpoint.steps(tmp_path) == [3, 4, 5]
+
+
 def test_nothing_is_removed_where_nothing_is_whole(tmp_path):
     save(tmp_path, 1, 2)
     damage(tmp_path, 1), damage(tmp_path, 2)
