@@ -11,13 +11,25 @@ from reference_trainer.errors import RingError
 from reference_trainer.ring import Ring
 
 
-def test_what_is_read_is_what_was_pushed():
-    ring = Ring(["loss", "norm", "finite", "lr", "a0", "a1", "a2"], size=3, device="cpu")
+@pytest.fixture(params=["taken at once", "kept in the table"])
+def cpu_ring(request):
+    """A ring on the CPU, as it is there and as it would be on an accelerator."""
+
+    def make(names: list[str], size: int) -> Ring:
+        ring = Ring(names, size, "cpu")
+        ring._at_once = request.param == "taken at once"
+        return ring
+
+    return make
+
+
+def test_what_is_read_is_what_was_pushed(cpu_ring):
+    ring = cpu_ring(["loss", "norm", "finite", "lr", "a0", "a1", "a2"], size=3)
     loss = torch.tensor(1.0, requires_grad=True) / 3
     layers = torch.tensor([0.5, float("nan"), float("inf")])
     ring.push(7, [loss, torch.tensor([2.0]), torch.tensor(True), 0.1, layers])
     ring.push(
-        9, [5.0, torch.tensor(2**40 + 1), False, torch.tensor(0.25, dtype=torch.float64), 1.0, 2.0, 3.0]
+        9, [5.0, torch.tensor(2**20 + 1), False, torch.tensor(0.25, dtype=torch.float64), 1.0, 2.0, 3.0]
     )
     assert len(ring) == 2 and not ring.full
     first, second = ring.read()
@@ -25,27 +37,33 @@ def test_what_is_read_is_what_was_pushed():
     assert first["loss"] == loss.item() and first["lr"] == 0.1  # host numbers keep all their bits
     assert (first["norm"], first["finite"], first["a0"]) == (2.0, 1.0, 0.5)
     assert first["a1"] != first["a1"] and first["a2"] == float("inf")
-    assert second == {"step": 9, "loss": 5.0, "norm": 2**40 + 1, "finite": 0.0, "lr": 0.25, "a0": 1.0, "a1": 2.0,
+    assert second == {"step": 9, "loss": 5.0, "norm": 2**20 + 1, "finite": 0.0, "lr": 0.25, "a0": 1.0, "a1": 2.0,
                       "a2": 3.0}  # fmt: skip
     assert ring.read() == [] and len(ring) == 0
 
 
-def test_a_tensor_that_is_used_again_has_been_copied():
+def test_a_tensor_that_is_used_again_has_been_copied(cpu_ring):
     """Compiled steps on CUDA hand out the same memory every time."""
-    ring, loss = Ring(["loss"], size=3, device="cpu"), torch.zeros(())
+    ring, loss = cpu_ring(["loss"], size=3), torch.zeros(())
     for step in range(3):
         ring.push(step, [loss.fill_(step)])
     assert [row["loss"] for row in ring.read()] == [0.0, 1.0, 2.0]
 
 
-def test_the_ring_is_used_again_and_again():
-    ring = Ring(["x"], size=2, device="cpu")
+def test_the_ring_is_used_again_and_again(cpu_ring):
+    ring = cpu_ring(["x"], size=2)
     seen = []
     for step in range(7):
         ring.push(step, [torch.tensor(float(step))])
         if ring.full:
             seen += ring.read()
     assert [row["x"] for row in seen + ring.read()] == list(range(7))
+
+
+def test_a_cpu_keeps_all_bits():
+    ring = Ring(["a", "b"], size=1, device="cpu")
+    ring.push(1, [torch.tensor(2**53 - 1), torch.tensor([0.1], dtype=torch.float64)])
+    assert ring.read() == [{"step": 1, "a": 2**53 - 1, "b": 0.1}]
 
 
 def test_pushing_never_asks_the_device():
