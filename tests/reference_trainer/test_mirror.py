@@ -49,7 +49,7 @@ def history(uri: str, run_id: str, name: str) -> list[tuple[int, float]]:
 
 @needs_mlflow
 def test_sqlite_shows_runs_afterwards(tmp_path):
-    """A trainer that is killed leaves a run that says so; its continuation is the same run; one that failed."""
+    """A trainer that is killed leaves a run that says so; its continuation is the same run, and fails."""
     code = """
 import os, sys, time
 from reference_trainer.mlflow_mirror import Mirror
@@ -74,19 +74,12 @@ time.sleep(60)
     assert (killed.info.run_name, killed.info.status) == ("it's a", "KILLED")
     assert killed.data.params["lr"] == "0.001" and len(killed.data.params["long"]) == 6000
 
-    with (
-        Mirror("sqlite", folder, resume=True, params={"lr": 2e-3}) as mirror,
-        pytest.raises(RuntimeError),
-        Mirror("sqlite", tmp_path / "runs" / "b", run_name="second") as other,
-    ):
+    again = Mirror("sqlite", folder, resume=True, params={"lr": 2e-3})
+    with pytest.raises(RuntimeError), again as mirror:
         mirror.log(401, {"loss": 4.0})
-        other.log(0, {"loss": 1.0})
         raise RuntimeError
-    assert mirror.uri == uri
-    assert {run.info.run_name: run.info.status for run in runs(uri)} == {
-        "it's a": "FINISHED",
-        "second": "FAILED",
-    }
+    (failed,) = runs(uri)
+    assert (failed.info.run_id, failed.info.status, mirror.uri) == (killed.info.run_id, "FAILED", uri)
     loss = history(uri, killed.info.run_id, "loss")
     assert loss == [*((step, 5 - step / 700) for step in range(400)), (400, 4.5), (401, 4.0)]
     assert len(history(uri, killed.info.run_id, "grad_norm")) == 400
@@ -144,10 +137,14 @@ def test_a_server_that_comes_late_gets_everything(monkeypatch):
     """Rows wait while it is away, tries grow rarer, and then all of them arrive in order, 1,000 numbers at once."""
     reports: list[tuple[int, str]] = []
     batches: list[list[tuple[int, float]]] = []
+    ended: list[tuple[str, str]] = []
 
     class Server:
         def log_batch(self, run_id: str, metrics: list[Any], synchronous: bool) -> None:
             batches.append([(metric.step, metric.value) for metric in metrics])
+
+        def set_terminated(self, run_id: str, status: str) -> None:
+            ended.append((run_id, status))
 
     class Late(Writer):
         tries = 0
@@ -174,7 +171,8 @@ def test_a_server_that_comes_late_gets_everything(monkeypatch):
     for step in range(700, 1400):
         writer.add({"step": step, "ms": 0, "metrics": {"a": 1.0, "b": 2.0, "c": 3.0}})
     batches.clear()
-    assert writer.flush() and [len(batch) for batch in batches] == [999, 999, 102]
+    writer.end("FINISHED")
+    assert [len(batch) for batch in batches] == [999, 999, 102] and ended == [("id", "FINISHED")]
 
 
 @needs_mlflow
