@@ -102,10 +102,15 @@ class Config(Operation):
 # ------------------------------------------------------------------------------------------------ model
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary positions: the pairs (i, i + width/2) of every head, (B, T, heads, width), turned with the position."""
-    a, b = x.chunk(2, dim=-1)
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1).type_as(x)
+def rotate(x: Tensor, turn: Tensor) -> Tensor:
+    """Rotary positions: the pairs (2i, 2i + 1) of every head, (B, T, heads, width), turned with the position."""
+    pairs = torch.unflatten(x, -1, (-1, 2))
+    if (
+        x.device.type == "cpu" and x.dtype == torch.float32
+    ):  # one pass as complex numbers; compilers prefer the other
+        return torch.view_as_real(torch.view_as_complex(pairs) * torch.view_as_complex(turn)).flatten(-2)
+    (a, b), (cos, sin) = pairs.unbind(-1), turn.unbind(-1)
+    return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2).type_as(x)
 
 
 class Block(nn.Module):
@@ -113,42 +118,40 @@ class Block(nn.Module):
 
     def __init__(self, arch: Arch, config: Config, flash: bool) -> None:
         super().__init__()
-        self.heads, self.kv_heads, self.width, self.flash = arch.heads, arch.kv_heads, arch.head_dim, flash
-        d = arch.d_model
+        d, self.width, self.flash, self.gqa = arch.d_model, arch.head_dim, flash, arch.kv_heads != arch.heads
         self.norm1, self.norm2 = nn.RMSNorm(d, eps=1e-6), nn.RMSNorm(d, eps=1e-6)
-        self.qkv = nn.Linear(d, (arch.heads + 2 * arch.kv_heads) * arch.head_dim, bias=False)
+        # Matrices of their own: on a CPU they are faster than one that is split, whose gradients are copied together.
+        self.q = nn.Linear(d, arch.heads * arch.head_dim, bias=False)
+        self.k = nn.Linear(d, arch.kv_heads * arch.head_dim, bias=False)
+        self.v = nn.Linear(d, arch.kv_heads * arch.head_dim, bias=False)
         self.out = nn.Linear(d, d, bias=False)
-        self.gate_up = nn.Linear(d, 2 * arch.d_ff, bias=False)
+        self.gate, self.up = nn.Linear(d, arch.d_ff, bias=False), nn.Linear(d, arch.d_ff, bias=False)
         self.down = nn.Linear(arch.d_ff, d, bias=False)
-        self.qk_weight = nn.Parameter(torch.ones(2 * arch.head_dim)) if config.qk_norm else None
+        self.q_norm = nn.RMSNorm(self.width, eps=1e-6) if config.qk_norm else nn.Identity()
+        self.k_norm = nn.RMSNorm(self.width, eps=1e-6) if config.qk_norm else nn.Identity()
         # muP: scores are divided by the width of a head, which at the base equals its square root.
         self.scale = config.mup_base_head_dim**0.5 / self.width if config.mup else self.width**-0.5
         self.drop = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
 
-    def attend(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def attend(self, x: Tensor, turn: Tensor) -> Tensor:
         """Mix the positions of (B, T, d_model), each with those before it."""
-        h, kv = self.heads, self.kv_heads
-        qk, v = torch.split(self.qkv(x).unflatten(-1, (-1, self.width)), [h + kv, kv], dim=2)
-        if self.qk_weight is not None:
-            q_weight, k_weight = self.qk_weight.chunk(2)
-            weight = torch.cat((q_weight.expand(h, -1), k_weight.expand(kv, -1)))
-            qk = F.rms_norm(qk, (self.width,), None, 1e-6) * weight
-        q, k = torch.split(rotate(qk, cos, sin), [h, kv], dim=2)
+        q, k, v = (layer(x).unflatten(-1, (-1, self.width)) for layer in (self.q, self.k, self.v))
+        q, k = rotate(self.q_norm(q), turn), rotate(self.k_norm(k), turn)
         if self.flash:
             from flash_attn import flash_attn_func
 
             y: Tensor = flash_attn_func(q, k, v, softmax_scale=self.scale, causal=True)
         else:
             q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=h != kv)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=self.gqa)
             y = y.transpose(1, 2)
         return y.flatten(2)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(self, x: Tensor, turn: Tensor) -> Tensor:
         """Add what attention and feed-forward make of the normalised stream (B, T, d_model)."""
-        x = x + self.drop(self.out(self.attend(self.norm1(x), cos, sin)))
-        gate, up = self.gate_up(self.norm2(x)).chunk(2, dim=-1)
-        out: Tensor = x + self.drop(self.down(F.silu(gate) * up))
+        x = x + self.drop(self.out(self.attend(self.norm1(x), turn)))
+        y = self.norm2(x)
+        out: Tensor = x + self.drop(self.down(F.silu(self.gate(y)) * self.up(y)))
         return out
 
 
@@ -164,9 +167,8 @@ class Decoder(nn.Module):
         self.output_scale = config.mup_base_width / arch.d_model if config.mup else 1.0
         self.z_loss = config.z_loss
         frequency = config.rope_base ** (-torch.arange(0, arch.head_dim, 2) / arch.head_dim)
-        angle = torch.outer(torch.arange(config.seq_len), frequency)
-        self.register_buffer("cos", angle.cos()[:, None], persistent=False)
-        self.register_buffer("sin", angle.sin()[:, None], persistent=False)
+        angle = torch.outer(torch.arange(config.seq_len), frequency)[:, None]
+        self.register_buffer("turn", torch.stack((angle.cos(), angle.sin()), dim=-1), persistent=False)
         if arch.tied:
             self.head.weight = self.embed.weight
         for name, p in self.named_parameters():
@@ -180,10 +182,11 @@ class Decoder(nn.Module):
         """Return the losses; `probe`, a list, takes the size of the stream after each block."""
         x = self.embed(tokens)
         for block in self.blocks:
-            x = block(x, self.cos, self.sin)
+            x = block(x, self.turn)
             if probe is not None:
                 probe.append(x.detach().float().square().mean().sqrt())
-        logits = self.head(self.norm(x) * self.output_scale).float().flatten(0, 1)
+        x = self.norm(x) if self.output_scale == 1.0 else self.norm(x) * self.output_scale
+        logits = self.head(x).float().flatten(0, 1)
         loss = F.cross_entropy(logits, targets.flatten(), reduction="none").view(targets.shape)
         if not self.z_loss:
             return loss, torch.zeros(())
@@ -289,10 +292,15 @@ def update(model: nn.Module, optimizer: torch.optim.AdamW, batch: Tensor, step: 
     vars(optimizer)["found_inf"] = (~finite).float()  # where it is 1, fused AdamW changes nothing
     optimizer.step()
     optimizer.zero_grad()
+    return [loss, norm, *norms(optimizer, params, old), finite]
+
+
+def norms(optimizer: torch.optim.AdamW, params: list[Tensor], old: list[Tensor]) -> tuple[Tensor, ...]:
+    """Return the norms of the weights, of Adam's second moments, and of the update from the `old` weights."""
     torch._foreach_sub_(old, params)
-    v = [optimizer.state[p]["exp_avg_sq"] for p in params]
-    norms = torch.stack(torch._foreach_norm([*params, *v, *old])).view(3, -1).square().sum(dim=1).sqrt()
-    return [loss, norm, *norms.unbind(), finite]
+    second = [optimizer.state[p]["exp_avg_sq"] for p in params]
+    found = torch.stack(torch._foreach_norm([*params, *second, *old]))
+    return found.view(3, -1).square().sum(dim=1).sqrt().unbind()
 
 
 def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A plain PyTorch training step of the same model, as a textbook would have it: what the trainer is measured against."""
+"""A plain PyTorch training step of the same model, as a textbook has it: what the trainer is measured against."""
 
 from __future__ import annotations
 
