@@ -11,11 +11,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reference_trainer.ladder_file import LadderFile, read_ladder_file
 from scaling.architecture import Arch
 from scaling.findings import Finding
+
+if TYPE_CHECKING:
+    from reference_trainer.ladder_data import Data
 
 
 @dataclass(frozen=True)
@@ -119,10 +122,8 @@ class Plan:
         Trunks and branches in the order of the points table: size, seed, tokens.
     checks : tuple of Run
         Short runs that choose learning rates.
-    train_hash, val_hash : str
-        Hashes of the data.
-    eval_tokens : int
-        Validation tokens that every point is evaluated on.
+    data : Data
+        What is known of the data.
     findings : tuple of Finding
         What to know before the money is spent.
     """
@@ -135,9 +136,7 @@ class Plan:
     sizes: tuple[Size, ...]
     runs: tuple[Run, ...]
     checks: tuple[Run, ...]
-    train_hash: str
-    val_hash: str
-    eval_tokens: int
+    data: Data
     findings: tuple[Finding, ...] = field(default=())
 
     @cached_property
@@ -233,7 +232,8 @@ def read_ladder(path: str | Path, *overrides: str, out: str | Path | None = None
         that would leave inside the warm-up, a rate from nowhere, two sizes of one shape.
     """
     from reference_trainer.ladder_checks import findings
-    from reference_trainer.ladder_settings import read_common, read_data, read_sizes
+    from reference_trainer.ladder_data import read_data
+    from reference_trainer.ladder_settings import read_common, read_sizes
 
     path = Path(path)
     file = read_ladder_file(path)
@@ -242,12 +242,9 @@ def read_ladder(path: str | Path, *overrides: str, out: str | Path | None = None
     step_tokens = common["batch_seqs"] * common["seq_len"]
     sizes = read_sizes(file, path, common, data.vocab, step_tokens)
     folder = Path(out).absolute() if out is not None else (path.parent / file.out).absolute()
-    plan = Plan(
-        path=path, file=file, out=folder, common=common, step_tokens=step_tokens, sizes=sizes, runs=(), checks=(),
-        train_hash=data.train_hash, val_hash=data.val_hash, eval_tokens=data.eval_tokens,
-    )  # fmt: skip
+    plan = Plan(path, file, folder, common, step_tokens, sizes, (), (), data)
     plan = replace(plan, runs=_runs(plan), checks=_checks(plan))
-    return replace(plan, findings=findings(plan, data.tokens))
+    return replace(plan, findings=findings(plan))
 
 
 def leaves_at(steps: int, cooldown: float) -> int:

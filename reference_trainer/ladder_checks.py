@@ -12,15 +12,8 @@ _EPOCHS = 4.0
 _LEAST = 3
 
 
-def findings(plan: Plan, train_tokens: int) -> tuple[Finding, ...]:
-    """Return what to know before a ladder is run.
-
-    Parameters
-    ----------
-    plan : Plan
-    train_tokens : int
-        Tokens of the training data.
-    """
+def findings(plan: Plan) -> tuple[Finding, ...]:
+    """Return what to know before a ladder is run."""
     out = []
     alike = [size.name for size in plan.sizes if size.lr_rule == "the same for all sizes"]
     if len(alike) > 1:
@@ -53,14 +46,14 @@ def findings(plan: Plan, train_tokens: int) -> tuple[Finding, ...]:
             )
         )
     most = max(run.tokens for run in plan.runs)
-    epochs = most / train_tokens
+    epochs = most / plan.data.tokens
     if epochs > 1:
         severity: Severity = "warning" if epochs > _EPOCHS else "info"
         out.append(
             Finding(
                 "repeated_data",
                 severity,
-                f"the longest run sees {format_count(most)} tokens of {format_count(train_tokens)}: {epochs:.2g} "
+                f"the longest run sees {format_count(most)} tokens of {format_count(plan.data.tokens)}: {epochs:.2g} "
                 f"epochs{'; beyond 4 repeated tokens are worth less' if epochs > _EPOCHS else ''}.",
                 {"epochs": epochs},
             )

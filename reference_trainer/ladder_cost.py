@@ -70,11 +70,12 @@ def priced(plan: Plan) -> LadderCost:
     if section is None:
         raise DataError(f"{plan.path}: no [cost] section names a gpu", column="cost")
     dearest = max(plan.sizes, key=lambda s: s.arch.params_total * plan.tokens_of(s.name))
+    rest = {"start_hours": 0, "bytes_per_token": 0}  # one start, and one copy of the data
     asked = section.model_dump(exclude_none=True)
     runs = {
         s.name: cost(
             arch=s.arch, D=plan.tokens_of(s.name), seq_len=plan.common["seq_len"],
-            overheads=None if s is dearest else {"start_hours": 0}, **asked,
+            overheads={"bytes_per_token": plan.data.bytes / plan.tokens_of(s.name)} if s is dearest else rest, **asked,
         )
         for s in plan.sizes
     }  # fmt: skip
@@ -103,7 +104,7 @@ def measured(plan: Plan, jobs: int = 1) -> LadderCost:
     rates = pace(plan)
     work = {size.name: float(plan.tokens_of(size.name)) for size in plan.sizes}
     for run in plan.run.values():
-        work[run.size] += _EVAL_SHARE * plan.eval_tokens
+        work[run.size] += _EVAL_SHARE * plan.data.eval_tokens
     value, low, high = (
         sum(work[name] / getattr(rate, end) for name, rate in rates.items()) / 3600 / jobs
         for end in ("value", "high", "low")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from reference_trainer.config_text import parse_value
 from reference_trainer.errors import ConfigError
 from reference_trainer.ladder import Size, leaves_at, to_steps
+from reference_trainer.ladder_data import PATHS
 from reference_trainer.ladder_file import LadderFile, SizeSection
 from scaling.units import format_count
 
@@ -25,18 +25,6 @@ _ELSEWHERE = {
     "seed": "give seeds = [...] at the top",
     "cooldown": "give cooldown at the top",
 }  # fmt: skip
-_PATHS = ("train_data", "val_data")
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a plan needs to know of the data: vocabulary, tokens for training and evaluation, hashes."""
-
-    vocab: int
-    tokens: int
-    eval_tokens: int
-    train_hash: str
-    val_hash: str
 
 
 def read_common(file: LadderFile, path: Path, overrides: Sequence[str]) -> dict[str, Any]:
@@ -62,37 +50,15 @@ def read_common(file: LadderFile, path: Path, overrides: Sequence[str]) -> dict[
         if key in _ELSEWHERE:
             raise ConfigError(f"{source}: {key} cannot stand here: {_ELSEWHERE[key]}", column=key)
         out[key] = parse_value(key, value, kinds, file=source)
-        if key in _PATHS:
+        if key in PATHS:
             out[key] = str((base / out[key]).absolute())
-    missing = [key for key in _PATHS if key not in out]
+    missing = [key for key in PATHS if key not in out]
     if missing:
         raise ConfigError(f"{path}: [common] needs {' and '.join(missing)}", column=missing[0])
     defaults = {name: f.default for name, f in fields.items() if f.default is not dataclasses.MISSING}
     for name in ("seq_len", "batch_seqs", "warmup_tokens", "tied", "qk_norm", "vocab", "mup", "eval_tokens"):
         out.setdefault(name, defaults[name])
     return out
-
-
-def read_data(common: Mapping[str, Any], source: str) -> Data:
-    """Open the data of a ladder and return what the plan needs of them."""
-    from reference_trainer.data.shards import TokenSet
-
-    train, val = (TokenSet.open(common[key]) for key in _PATHS)
-    if 0 < common["vocab"] < train.vocab:
-        raise ConfigError(
-            f"{source}: vocab = {common['vocab']}, but the data have {train.vocab} tokens", column="vocab"
-        )
-    windows = (
-        min(int(common["eval_tokens"]), val.tokens - 1) // common["seq_len"]
-    )  # as `train.evaluate` counts
-    if windows < 1:
-        raise ConfigError(
-            f"{source}: {val.tokens} validation tokens and eval_tokens = {common['eval_tokens']:g} hold no window of "
-            f"seq_len + 1 = {common['seq_len'] + 1}",
-            column="eval_tokens",
-        )
-    vocab = common["vocab"] or train.vocab
-    return Data(vocab, train.tokens, windows * common["seq_len"], train.sha256, val.sha256)
 
 
 def read_sizes(

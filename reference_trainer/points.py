@@ -47,13 +47,13 @@ def result_of(plan: Plan, run: Run, lr: float) -> dict[str, Any] | None:
         return None
     config = config_of(plan, run, lr)
     found: dict[str, Any] = {"config_hash": begun["config_hash"], "train_hash": begun["train_hash"]}
-    wanted: dict[str, Any] = {"config_hash": config.hash(), "train_hash": plan.train_hash}
+    wanted: dict[str, Any] = {"config_hash": config.hash(), "train_hash": plan.data.train_hash}
     result = _read(folder / "result.json")
     if result is not None:
         found |= {"config_hash": result["config_hash"], "val_hash": result["val_hash"]}
-        wanted["val_hash"] = plan.val_hash[:16]
+        wanted["val_hash"] = plan.data.val_hash[:16]
         if result["eval_tokens"] is not None:
-            found["eval_tokens"], wanted["eval_tokens"] = result["eval_tokens"], plan.eval_tokens
+            found["eval_tokens"], wanted["eval_tokens"] = result["eval_tokens"], plan.data.eval_tokens
     differ = [f"{key} {found[key]} -> {wanted[key]}" for key in found if found[key] != wanted[key]]
     if differ:
         before, now = begun["config"], vars(config)

@@ -22,6 +22,7 @@ from reference_trainer.board import Board
 from reference_trainer.branch import config_of
 from reference_trainer.errors import ResumeError
 from reference_trainer.ladder import Plan, Run
+from reference_trainer.points import fault_of
 from reference_trainer.pool import Pool
 from reference_trainer.run_folder import write_whole
 from reference_trainer.signals import Stop
@@ -55,6 +56,9 @@ class SweepResult:
         The points table.
     spent_usd : float or None
         The bill so far, where there is a cap.
+    versions : tuple of str
+        Versions of the code that the results come from. More than one is a doubt: a run that was begun by one and
+        ended by the other is no exact point.
     """
 
     ended_by: str
@@ -66,6 +70,7 @@ class SweepResult:
     errors: Mapping[str, str]
     points: str
     spent_usd: float | None
+    versions: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain types."""
@@ -122,12 +127,11 @@ def sweep(
     ids = [run.run_id for run in plan.runs]
     ok = sum(board.results.get(i, {}).get("status") == "ok" for i in ids)
     failed = sum(board.settled(i) for i in ids) - ok
-    why = {
-        i: f"the numbers went wrong: {r['ended_by']}" for i, r in board.results.items() if r["status"] != "ok"
-    }
+    why = {i: fault for i, result in board.results.items() if (fault := fault_of(result))}
     return SweepResult(
         ended, ok, failed, len(ids) - ok - failed, made, dict(board.rates), {**why, **board.errors},
         str(plan.out / "points.csv"), None if guard is None else guard.spent,
+        tuple(sorted({str(result["git"]) for result in board.results.values()})),
     )  # fmt: skip
 
 
@@ -137,6 +141,7 @@ def _loop(
     """Give runs to workers until none is left; return why it ended and how many steps were made."""
     made, ended, asked, looked = 0, "", -math.inf, time.monotonic()
     began: dict[str, int] = {}
+    ask_s = min(_ASK_S, plan.file.budget.max_step_s) if plan.file.budget else _ASK_S
     per_hour = plan.file.budget.usd_per_hour / pool.jobs if plan.file.budget else 0.0
     while True:
         if pool.jobs > 1:
@@ -151,7 +156,7 @@ def _loop(
         answers = pool.wait(_WAIT_S)
         if not ended:
             ended = stop.requested or ""
-            if not ended and guard is not None and time.monotonic() - asked >= _ASK_S:
+            if not ended and guard is not None and time.monotonic() - asked >= ask_s:
                 asked = time.monotonic()
                 ended = "" if guard.step().fits else "budget"
             if ended:

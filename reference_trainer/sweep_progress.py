@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from economics.run_estimates import duration
 from reference_trainer.ladder import Plan, Run
+from reference_trainer.points import fault_of
 
 #: Seconds between two looks at where the runs under way are.
 _LOOK_S = 1.0
@@ -70,7 +71,7 @@ class Display:
         elif result["status"] == "ok":
             self.say(f"{head}: loss {result['loss']:.4f} nats/token ({duration(result['wall_s'] / 3600)})")
         else:
-            self.say(f"{head}: {result['status']}: {result['ended_by']}")
+            self.say(f"{head}: {result['status']}: {fault_of(result)}")
 
     def update(self, busy: Mapping[str, Run], plan: Plan) -> None:
         """Move the bar to where the runs under way are."""

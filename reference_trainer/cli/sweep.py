@@ -49,6 +49,9 @@ def sweep(
                     f"[warning] {size.name}: {lr:g} is at the edge of its lr_grid: the best may lie beyond it",
                     "yellow",
                 )
+        if len(result.versions) > 1:
+            versions = ", ".join(result.versions)
+            note(f"[warning] the points come from several versions of the code: {versions}", "yellow")
         if result.ended_by == "budget":
             note(
                 f"Stopped at the cap: raise cap_usd in [budget] of {ladder} and start the sweep again.", "red"
