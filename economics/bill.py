@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from economics.billing import Charge, Session, amount
+from economics.run_numbers import plain
 from scaling.errors import DataError
 
 _STATE_VERSION = 1
@@ -106,6 +107,8 @@ class Bill:
         instance and start, charges by key.
         """
         latest, until, sessions, ledger = _read(state)
+        if previous_ended_at is not None:
+            amount("previous_ended_at", previous_ended_at)
         now = self.now()
         if now < latest:  # the clock was set back, by nobody knows how much: as late as the state can be
             now = until
@@ -174,23 +177,31 @@ def _read(state: Mapping[str, Any]) -> tuple[float, float, list[Session], list[C
     """Read and check what `Bill.state` wrote."""
     if not isinstance(state, Mapping) or "version" not in state:
         raise DataError(f"this is no state of a budget guard: {str(state)[:80]}", column="state")
-    if state["version"] != _STATE_VERSION:
+    if plain(state["version"]) != _STATE_VERSION:
         raise DataError(
-            f"state of version {state['version']!r}; this code reads {_STATE_VERSION}", column="state"
+            f"state of version {state['version']!r:.80}; this code reads {_STATE_VERSION}", column="state"
         )
     try:
         latest = amount("latest", state["latest"])
+        if not (
+            isinstance(state["sessions"], list) and state["sessions"] and isinstance(state["ledger"], list)
+        ):
+            raise TypeError("sessions and ledger are lists, and there is a session")
         until = max(amount("until", state.get("until", latest)), latest)
-        sessions = [Session(**s) for s in state["sessions"]]
+        sessions = [_session(**s) for s in state["sessions"]]
         ledger = [Charge(**c) for c in state["ledger"]]
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"the state of a budget guard is damaged: {error}", column="state") from error
-    for session in sessions:
-        for name in ("started_at", "usd_per_hour", "minimum_s"):
-            amount(name, getattr(session, name))
-        amount("billing_granularity", session.billing_granularity, positive=True)
-        if session.ended_at is not None:
-            amount("ended_at", session.ended_at)
     for charge in ledger:
         amount("usd", charge.usd)
     return latest, until, sessions, ledger
+
+
+def _session(instance: object, ended_at: object, billing_granularity: object, **rest: object) -> Session:
+    """Check one instance of a state."""
+    if not isinstance(instance, str):
+        raise DataError(f"instance must be a name, got {instance!r:.80}", column="instance")
+    granularity = amount("billing_granularity", billing_granularity, positive=True)
+    end = None if ended_at is None else amount("ended_at", ended_at)
+    numbers = {name: amount(name, value) for name, value in rest.items()}
+    return Session(instance=instance, ended_at=end, billing_granularity=granularity, **numbers)

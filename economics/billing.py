@@ -11,7 +11,7 @@ from numbers import Real
 from uuid import uuid4
 
 from economics.errors import EconomicsError
-from economics.run_numbers import hours as read_hours
+from economics.run_numbers import hours as read_hours, plain
 from scaling.errors import DataError
 
 #: Billing granularities people name, in seconds.
@@ -209,7 +209,9 @@ def quantile_of(plan: object, quantile: float) -> float:
     given = plan if isinstance(plan, Iterable) and not isinstance(plan, bytes | bytearray | Mapping) else ()
     draws = sorted(_hours(x, plan) for x in given)
     if not draws:
-        raise DataError(f"a plan is a number, draws or an estimate, got {plan!r}", column="hours")
+        raise DataError(
+            f"hours of a plan are a number, draws or an estimate, got {plan!r:.80}", column="hours"
+        )
     position = q * (len(draws) - 1)
     below = int(position)
     above = min(below + 1, len(draws) - 1)
@@ -218,10 +220,7 @@ def quantile_of(plan: object, quantile: float) -> float:
 
 def _hours(value: object, plan: object) -> float:
     """Return hours of a plan that are a finite number, not negative."""
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        number = math.nan
+    number = plain(value)
     if not 0.0 <= number < math.inf:
         raise DataError(
             f"hours of a plan are finite and not negative, got {value!r} in {plan!r:.80}", column="hours"
@@ -246,7 +245,7 @@ def granularity_s(value: float | str) -> float:
     if isinstance(value, str):
         if value not in GRANULARITIES:
             raise DataError(
-                f"billing_granularity {value!r}: give seconds or one of {', '.join(GRANULARITIES)}",
+                f"billing_granularity {value!r:.80}: give seconds or one of {', '.join(GRANULARITIES)}",
                 column="billing_granularity",
             )
         return GRANULARITIES[value]
@@ -255,12 +254,10 @@ def granularity_s(value: float | str) -> float:
 
 def amount(name: str, value: object, *, positive: bool = False) -> float:
     """Return a finite amount that is not negative (or not zero either)."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must be a number, got {value!r}", column=name) from error
-    if not 0.0 <= number < math.inf or (positive and number == 0.0) or isinstance(value, bool):
-        raise DataError(f"{name} must be {'above' if positive else 'at least'} 0, got {value!r}", column=name)
+    number = plain(value)
+    if not 0.0 <= number < math.inf or (positive and number == 0.0):
+        what = f"a number {'above' if positive else 'from'} 0{'' if positive else ' on'}"
+        raise DataError(f"{name} must be {what}, got {value!r:.80}", column=name)
     return number
 
 

@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from economics.account import STEPS_HELD, Account
@@ -28,8 +27,8 @@ from economics.billing import (
     refusal,
 )
 from economics.journal import Journal
+from economics.run_numbers import count, flag, name_of
 from scaling.errors import DataError
-from scaling.units import parse_count
 
 AHEAD_S = 5.0  # a journal is written so far ahead: an instance that died may count so much too long, never too short
 
@@ -123,7 +122,7 @@ class BudgetGuard(Account):
         if planned_hours is not None:
             quantile_of(planned_hours, self.quantile)
         session = Session(
-            instance=instance,
+            instance=name_of("instance", instance),
             started_at=amount("started_at", clock() if started_at is None else started_at),
             ended_at=None,
             usd_per_hour=amount("usd_per_hour", usd_per_hour),
@@ -136,13 +135,13 @@ class BudgetGuard(Account):
             self._bill.book("spent before", before, f"spent before: {before!r}")
         self._longest_s = 0.0
         self._step_began: float | None = None
-        self._refused = False
-        self._closed = False
+        self._refused = self._closed = False
         self._written: tuple[float, bool] | None = None  # what the journal says of steps
         self._ahead = -math.inf  # and the moment it covers
-        self._journal = None if journal is None else Journal(Path(journal))
+        self._journal = None if journal is None else Journal(journal)
         earlier = None if self._journal is None else self._journal.read()
         if earlier is None:
+            amount("previous_ended_at", 0.0 if previous_ended_at is None else previous_ended_at)
             self._write()
         else:
             self.load_state_dict(earlier, previous_ended_at=previous_ended_at)
@@ -168,6 +167,7 @@ class BudgetGuard(Account):
             they cost and `fits` has what would: hours, dollars, fraction of the plan, tokens.
         """
         plan = self.planned_hours if hours is None else hours
+        wanted = None if tokens is None else amount("tokens", count("tokens", tokens))
         held = STEPS_HELD * self._step_bound()
         planned_s = held if plan is None else max(3600.0 * quantile_of(plan, self.quantile), held)
         startup = amount("startup_s", startup_s)
@@ -177,7 +177,7 @@ class BudgetGuard(Account):
             return self.status()
         raise refusal(
             planned_s=None if plan is None else planned_s, quantile=self.quantile,
-            tokens=None if tokens is None else amount("tokens", parse_count(tokens)),
+            tokens=wanted,
             hours_fit=max(self._hours_left(now) - startup / 3600.0, 0.0), spent=self._bill.usd(now),
             needed=needed, cap=self.cap, usd_fit=max(self.cap - self._bill.usd(now) - self._due(), 0.0),
         )  # fmt: skip
@@ -287,7 +287,7 @@ class BudgetGuard(Account):
         longest = amount("longest_step_s", state["longest_step_s"])
         self._bill.resume(state["bill"], previous_ended_at)
         self._longest_s = max(self._longest_s, longest)
-        self._refused = bool(state["refused"])
+        self._refused = flag("refused", state["refused"])
         self._step_began = None
         self._write()
 

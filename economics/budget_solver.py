@@ -22,7 +22,6 @@ from scaling.estimate import Estimate
 from scaling.findings import Finding
 from scaling.guard import Unidentified, check_unidentified
 from scaling.intervals import check_level
-from scaling.units import parse_count
 
 if TYPE_CHECKING:
     from scaling.laws.chinchilla import ChinchillaLaw
@@ -133,7 +132,7 @@ def solve_budget(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are findings of the cost
         if known is not None:
-            best = search.run(None if N is None else parse_count(N))
+            best = search.run(None if N is None else positive("N", N, "parameters, such as 7e9 or '7B'"))
             span = None
         else:
             assert predict is not None

@@ -5,6 +5,7 @@ The product is GPU hours x rated power x share drawn x server factor x PUE, and 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 
 from economics.grid import GridIntensity, grid_intensity
 from economics.power import Factor, power_drawn, pue_factor, rated_power, server_factor, unknown_power
+from economics.run_numbers import plain, positive
 from scaling.errors import DataError
 from scaling.estimate import Estimate
-from scaling.units import parse_count
 
 if TYPE_CHECKING:
     from economics.hardware import GPU
@@ -182,10 +183,9 @@ def energy_factors(
     >>> [round(kw, 3) for kw in energy_factors("H100 SXM", pue=1.25).kw]
     [0.532, 0.969, 1.211]
     """
-    if isinstance(gpu, str):
-        from economics.hardware import gpu as find
+    from economics.hardware import gpu as find
 
-        gpu = find(gpu)
+    gpu = find(gpu)
     rated, measured = rated_power(gpu, watts)
     drawn = power_drawn(1.0 if measured and fraction is None else fraction)
     return EnergyFactors(
@@ -238,27 +238,26 @@ def energy(
     >>> round(run.facility_kwh.value, 6), run.co2_kg
     (969.0, CO2: 418.6 kg, 80% [308.5, 523.1])
     """
-    hours = parse_count(gpu_hours)
-    if not (np.isfinite(hours) and hours > 0):
-        raise DataError(f"gpu_hours must be positive, got {gpu_hours!r}", column="gpu_hours")
+    hours = positive("gpu_hours", gpu_hours, "hours times GPUs")
     factors = energy_factors(gpu, watts=watts, fraction=fraction, server=server, pue=pue, region=region)
     value = np.array(factors.kw) * hours
     draws = factors.sample_kw(np.random.default_rng(0), _DRAWS) * hours
     if measured_gpu_kwh is not None:
-        if not (np.isfinite(measured_gpu_kwh) and measured_gpu_kwh > 0):
+        measured = plain(measured_gpu_kwh)
+        if not 0 < measured < math.inf:
             raise DataError(
-                f"measured_gpu_kwh must be positive, got {measured_gpu_kwh!r}: a counter that reads zero is a "
+                f"measured_gpu_kwh must be positive, got {measured_gpu_kwh!r:.80}: a counter that reads zero is a "
                 f"missing counter, leave it out.",
                 column="measured_gpu_kwh",
             )
         most = _MOST_OF_RATING * factors._rated_kw * hours
-        if measured_gpu_kwh > most:
+        if measured > most:
             raise DataError(
-                f"measured_gpu_kwh={measured_gpu_kwh:g} is {measured_gpu_kwh / most * _MOST_OF_RATING:.3g} times what "
+                f"measured_gpu_kwh={measured:g} is {measured / most * _MOST_OF_RATING:.3g} times what "
                 f"{hours:g} hours at {factors.watts:g} W are: joules, watt-hours or another number of GPUs?",
                 column="measured_gpu_kwh",
             )
-        value, draws = (kwh / kwh[0] * measured_gpu_kwh for kwh in (value, draws))
+        value, draws = (kwh / kwh[0] * measured for kwh in (value, draws))
     per = factors.kg_per_kwh
     return Energy(
         gpu_hours=hours,

@@ -12,6 +12,7 @@ from typing import Any
 
 from economics.errors import EconomicsError
 from economics.gpu_names import read_table
+from economics.run_numbers import plain
 from scaling.errors import DataError
 
 _OR = "You can also give grams of CO2 per kWh."
@@ -149,7 +150,7 @@ def _unknown(region: str, forms: Sequence[str]) -> UnknownRegion:
 def _number(region: object) -> float | None:
     """Return grams per kWh, where the region is a number of them."""
     if isinstance(region, int | float) and not isinstance(region, bool):
-        return float(region)
+        return plain(region)
     match = _GRAMS.fullmatch(region.strip()) if isinstance(region, str) else None
     return None if match is None else float(match[1]) * (1000.0 if match[2] else 1.0)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from economics.errors import DtypeError
 from economics.gpu_names import canonical_names, read_table, resolve
+from economics.run_numbers import name_of, numeric
 from scaling.errors import DataError
 
 #: Names a dtype goes by -> the name used here.
@@ -25,6 +26,7 @@ _DTYPES = {
     "fp8": "fp8", "float8": "fp8", "e4m3": "fp8",
 }  # fmt: skip
 DTYPES = ("bf16", "fp16", "tf32", "fp32", "fp8")
+_WORDS = ("vendor", "arch", "form_factor", "interconnect", "accumulate", "verified", "source", "note")
 _NUMBERS = ("memory_gb", "bandwidth_gbps", "tdp_w", "measured_power_w", "interconnect_gbps")
 
 
@@ -82,17 +84,23 @@ class GPU:
     note: str = ""
 
     def __post_init__(self) -> None:
+        name_of("name", self.name)
         object.__setattr__(self, "dense_tflops", _rates(self.dense_tflops, "dense_tflops"))
         object.__setattr__(self, "sparse_tflops", _rates(self.sparse_tflops, "sparse_tflops"))
         if not self.dense_tflops:
             raise DataError(
                 f"{self.name}: dense_tflops is empty, give at least one rate", column="dense_tflops"
             )
+        for name in _WORDS:
+            if not isinstance(getattr(self, name), str):
+                raise DataError(f"{name} must be text, got {getattr(self, name)!r:.80}", column=name)
         for name in (*_NUMBERS, "matmul_ceiling_tflops"):
             value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if value is not None and not (number and 0 < value < math.inf):
-                raise DataError(f"{self.name}: {name} must be a positive number, got {value!r}", column=name)
+            number = numeric(value)
+            if (value is not None or name == "memory_gb") and not 0 < number < math.inf:
+                raise DataError(
+                    f"{name} of {self.name} must be a positive number, got {value!r:.80}", column=name
+                )
         ceiling, fastest = self.matmul_ceiling_tflops, max(self.dense_tflops.values())
         if ceiling is not None and ceiling > fastest:
             raise DataError(

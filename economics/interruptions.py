@@ -10,12 +10,12 @@ interruptions of a segment is geometric with mean exp(r·s) - 1). All times are 
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from economics.run_numbers import numeric
 from scaling.errors import DataError
 
 Array = NDArray[np.float64]
@@ -225,14 +225,19 @@ def _lambert_near_branch_point(x: float) -> float:
 
 def at_least(name: str, value: Any, *, positive: bool = False) -> float:
     """Return a finite number that is not negative (or not zero either); text and truth values are none."""
-    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    number = numeric(value)
     if not (math.isfinite(number) and number >= 0) or (positive and number == 0):
         raise DataError(f"{name} must be {'above' if positive else 'at least'} 0, got {value!r}", column=name)
     return number
 
 
 def _array(name: str, value: Any, *, positive: bool = False) -> Array:
-    numbers = np.asarray(value, dtype=np.float64)
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(
+            f"{name} must be hours or an array of them, got {value!r:.80}", column=name
+        ) from error
     if not np.all(numbers >= 0) or (positive and not np.all(numbers > 0)):
         raise DataError(f"{name} must be {'above' if positive else 'at least'} 0, got {value!r}", column=name)
     return numbers

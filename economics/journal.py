@@ -21,7 +21,7 @@ class Journal:
 
     Parameters
     ----------
-    path : pathlib.Path
+    path : path
         The file; the lock is beside it, ``NAME.lock``, and stays there.
 
     Raises
@@ -33,8 +33,10 @@ class Journal:
     #: Real path -> the journal of this process that writes it.
     _keepers: ClassVar[weakref.WeakValueDictionary[str, Journal]] = weakref.WeakValueDictionary()
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, str | os.PathLike) or not str(path).strip() or "\0" in str(path):
+            raise DataError(f"journal must be the path of a file, got {path!r:.80}", column="journal")
+        self.path = Path(path)
         self._key = os.path.realpath(path)
         older = self._keepers.get(self._key)
         self._lock: FileLock = FileLock(Path(f"{self._key}.lock")) if older is None else older._lock

@@ -5,6 +5,7 @@ Everything is counted for the fullest moment, the end of the forward pass, on on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from economics.memory_layout import Layout
 from economics.memory_parts import memory_parts
 from economics.memory_remedies import Remedy, find_remedies, largest_micro_batch
+from economics.run_numbers import plain, positive, whole
 from scaling.architecture import Arch
 from scaling.errors import DataError
 from scaling.units import format_count
@@ -144,15 +146,15 @@ def memory_fit(arch: Arch | str, gpu: GPU | str | float, **settings: Any) -> Mem
 
 
 def _capacity(gpu: GPU | str | float) -> tuple[str, float]:
-    if isinstance(gpu, str):
-        from economics.hardware import gpu as find
-
-        gpu = find(gpu)
     if isinstance(gpu, int | float):
-        if isinstance(gpu, bool) or not 0 < gpu < float("inf"):
-            raise DataError(f"memory of a GPU must be positive, got {gpu!r}", column="gpu")
-        return f"{gpu:g} GB", float(gpu)
-    return gpu.name, float(gpu.memory_gb)
+        capacity = plain(gpu)
+        if not 0 < capacity < math.inf:
+            raise DataError(f"memory of a GPU must be positive, got gpu={gpu!r:.80}", column="gpu")
+        return f"{capacity:g} GB", capacity
+    from economics.hardware import gpu as find
+
+    part = find(gpu)
+    return part.name, float(part.memory_gb)
 
 
 def kv_cache_bytes(arch: Arch, tokens: int, *, element: float = 2.0) -> float:
@@ -173,6 +175,10 @@ def kv_cache_bytes(arch: Arch, tokens: int, *, element: float = 2.0) -> float:
     >>> kv_cache_bytes(arch("llama-3-8b"), 1)
     131072.0
     """
+    if not isinstance(arch, Arch):
+        raise DataError(f"arch must be an Arch, got {arch!r:.80}", column="arch")
+    tokens = whole("tokens", tokens)
+    element = positive("element", element, "bytes of a number, such as 2")
     windowed = arch.layers - arch.global_layers if arch.window is not None else 0
     kept = (arch.layers - windowed) * tokens + windowed * min(tokens, arch.window or tokens)
     return 2.0 * arch.kv_heads * arch.head_dim * element * kept

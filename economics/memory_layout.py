@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from economics.activations import Checkpointing, Kernels
 from economics.errors import EconomicsError
+from economics.run_numbers import numeric
 from scaling.errors import DataError
 
+#: More sequences, tokens or GPUs than this are none.
+_MOST = 10**9
 Precision = Literal["mixed", "autocast", "fp32"]
 Gradients = Literal["bf16", "fp32", "both"]
 Optimizer = Literal["adamw", "adamw-8bit", "lion", "sgd"]
@@ -68,18 +72,19 @@ def state_bytes(
     >>> state_bytes("autocast")
     StateBytes(weights=4, gradients=4, master=0, moments=8)
     """
-    for value, kind, name in (
-        (precision, Precision, "precision"),
-        (gradients or "bf16", Gradients, "gradients"),
-        (optimizer, Optimizer, "optimizer"),
-    ):
-        if value not in get_args(kind):
-            raise MemoryPlanError(
-                f"{name} must be one of {', '.join(get_args(kind))}, got {value!r}", column=name
-            )
+    _word("precision", precision, Precision)
+    _word("gradients", "bf16" if gradients is None else gradients, Gradients)
+    _word("optimizer", optimizer, Optimizer)
     mixed = precision == "mixed"
     kept = _GRADIENT_BYTES[gradients or ("bf16" if mixed else "fp32")]
     return StateBytes(2 if mixed else 4, kept, 4 if mixed else 0, MOMENT_BYTES[optimizer])
+
+
+def _word(name: str, value: Any, kind: Any) -> None:
+    if not isinstance(value, str) or value not in get_args(kind):
+        raise MemoryPlanError(
+            f"{name} must be one of {', '.join(get_args(kind))}, got {value!r:.80}", column=name
+        )
 
 
 @dataclass(frozen=True)
@@ -130,21 +135,27 @@ class Layout:
     def __post_init__(self) -> None:
         for name in ("micro_batch", "seq_len", "n_gpus", "tp", "loss_chunks"):
             value = getattr(self, name)
-            if isinstance(value, bool) or value != int(value) or value < 1:
-                raise MemoryPlanError(f"{name} must be a whole number from 1 on, got {value!r}", column=name)
-            object.__setattr__(self, name, int(value))
-        if self.zero not in (0, 1, 2, 3):
-            raise MemoryPlanError(f"zero must be 0, 1, 2 or 3, got {self.zero!r}", column="zero")
-        if self.checkpointing not in get_args(Checkpointing):
-            raise MemoryPlanError(
-                f"checkpointing must be one of {', '.join(get_args(Checkpointing))}, got "
-                f"{self.checkpointing!r}",
-                column="checkpointing",
-            )
+            number = numeric(value)
+            if not 1 <= number <= _MOST or number != int(number):
+                raise MemoryPlanError(
+                    f"{name} must be a whole number from 1 to {_MOST:,}, got {value!r:.80}", column=name
+                )
+            object.__setattr__(self, name, int(number))
+        if numeric(self.zero) not in (0, 1, 2, 3):
+            raise MemoryPlanError(f"zero must be 0, 1, 2 or 3, got {self.zero!r:.80}", column="zero")
+        _word("checkpointing", self.checkpointing, Checkpointing)
+        _word("precision", self.precision, Precision)
+        _word("optimizer", self.optimizer, Optimizer)
+        for name in ("flash", "fused", "dropout", "sequence_parallel", "inplace_loss"):
+            if not isinstance(getattr(self, name), bool):
+                seen = getattr(self, name)
+                raise MemoryPlanError(f"{name} must be True or False, got {seen!r:.80}", column=name)
         if self.n_gpus % self.tp:
             raise MemoryPlanError(f"n_gpus={self.n_gpus} is not a multiple of tp={self.tp}", column="tp")
-        if not self.reserve_gb >= 0:
-            raise MemoryPlanError(f"reserve_gb must not be negative: {self.reserve_gb}", column="reserve_gb")
+        if not 0 <= numeric(self.reserve_gb) < math.inf:
+            raise MemoryPlanError(
+                f"reserve_gb must be GB, not negative: got {self.reserve_gb!r:.80}", column="reserve_gb"
+            )
 
     @property
     def dp(self) -> int:

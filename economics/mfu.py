@@ -28,10 +28,9 @@ from economics.mfu_estimate import MfuEstimate, check_setup, doublings_beyond, d
 from economics.mfu_mixed import Posterior, Spread, fit
 from economics.mfu_own import own_doubts, pooled_noise, read_speeds
 from economics.mfu_rows import GROUPS, Rows, attention_guess, calibration, make_row
+from economics.run_numbers import one_of, positive
 from economics.utilisation import default_dtype, measured_mfu
-from scaling.errors import DataError
 from scaling.findings import Finding
-from scaling.units import parse_count
 
 Kind = Literal["steady", "run"]
 
@@ -143,8 +142,7 @@ class MfuModel:
         >>> mfu_model().predict("7B", "H100 SXM", 64, 4096)
         MFU 42.4%, 80% [32.7%, 51.8%] (steady, 64 x H100-80GB-SXM bf16)
         """
-        if kind not in ("steady", "run"):
-            raise DataError(f"kind must be 'steady' or 'run', got {kind!r}", column="kind")
+        one_of("kind", kind, ("steady", "run"))
         check_setup(act_ckpt, code_base)
         part = find_gpu(gpu)
         kind_of_product = default_dtype(part) if dtype is None else read_dtype(dtype)
@@ -233,12 +231,15 @@ class MfuModel:
         >>> mine.predict("7B", "H100 SXM", 64, 4096)
         MFU 50.8%, 80% [50.5%, 51.0%] (steady, 64 x H100-80GB-SXM bf16)
         """
+        check_setup(act_ckpt, None)
         part = find_gpu(gpu)
         kind_of_product = default_dtype(part) if dtype is None else read_dtype(dtype)
         row = self._row(part, params, n_gpus, seq_len, act_ckpt, kind_of_product, YOURS)
         size, length, number = (float(x[0]) for x in (row.params, row.seq_len, row.n_gpus))
         speeds = read_speeds(measured_tokens_per_s)
-        per_token = flops_per_token or 6.0 * size + attention_guess(size, length)
+        per_token = 6.0 * size + attention_guess(size, length)
+        if flops_per_token is not None:
+            per_token = positive("flops_per_token", flops_per_token, "FLOPs of a training step per token")
         mfu = measured_mfu(float(np.median(speeds)), per_token, part, int(number), dtype=kind_of_product)
         row = replace(row, mfu=np.array([mfu]))
         noise = _ONE_MEASUREMENT
@@ -257,10 +258,7 @@ class MfuModel:
         base: str | None,
     ) -> Rows:  # fmt: skip
         numbers = {"params": params, "n_gpus": n_gpus, "seq_len": seq_len}
-        given = {name: parse_count(value) for name, value in numbers.items()}
-        for name, value in given.items():
-            if not (np.isfinite(value) and value > 0):
-                raise DataError(f"{name} must be positive, got {numbers[name]!r}", column=name)
+        given = {name: positive(name, value, "a count such as 8 or '7B'") for name, value in numbers.items()}
         known = base if base in self.code_bases or base == YOURS else ""
         return make_row(
             part,

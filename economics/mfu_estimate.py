@@ -10,6 +10,7 @@ import numpy as np
 from economics.logit_t import LogitT
 from economics.mfu_rows import Rows
 from economics.quantile_draws import Array
+from economics.run_numbers import positive
 from scaling.errors import DataError
 from scaling.estimate import Estimate
 from scaling.findings import Finding
@@ -88,7 +89,7 @@ class MfuEstimate:
         flops_per_token : float
             Palm convention, from `scaling.flops.flops_per_token`.
         """
-        scale = self.n_gpus * self.peak / _positive("flops_per_token", flops_per_token)
+        scale = self.n_gpus * self.peak / positive("flops_per_token", flops_per_token, "FLOPs per token")
         values = (scale * self.median, scale * self.low, scale * self.high)
         return Estimate(*values, self.level, "median", "speed", "tokens/s")
 
@@ -100,7 +101,7 @@ class MfuEstimate:
         flops : float
             From `scaling.flops.training_flops`.
         """
-        hours = _positive("flops", flops) / (self.peak * 3600.0)
+        hours = positive("flops", flops, "FLOPs") / (self.peak * 3600.0)
         values = (hours / self.median, hours / self.high, hours / self.low)
         return Estimate(*values, self.level, "median", "GPU-hours", "h")
 
@@ -185,9 +186,3 @@ def check_setup(act_ckpt: object, code_base: object) -> None:
         raise DataError(f"act_ckpt must be True, False or None, got {act_ckpt!r}", column="act_ckpt")
     if code_base is not None and not isinstance(code_base, str):
         raise DataError(f"code_base must be a name, got {code_base!r}", column="code_base")
-
-
-def _positive(name: str, value: float) -> float:
-    if not value > 0:
-        raise DataError(f"{name} must be positive, got {value!r}", column=name)
-    return float(value)

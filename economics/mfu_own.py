@@ -10,10 +10,10 @@ import numpy as np
 
 from economics.logit_t import LogitT
 from economics.mfu_rows import Array, Rows
+from economics.run_numbers import count
 from economics.utilisation import MfuError, MfuWarning
 from scaling.errors import DataError
 from scaling.findings import Finding
-from scaling.units import parse_count
 
 #: Below this no training step is under way: a speed of one GPU given for hundreds, samples for tokens.
 _NOTHING = 0.002
@@ -35,7 +35,7 @@ def read_speeds(given: object) -> Array:
         raise DataError(
             "measured_tokens_per_s is empty: give at least one speed", column="measured_tokens_per_s"
         )
-    speeds = [parse_count(value) for value in values]
+    speeds = [count("measured_tokens_per_s", value) for value in values]
     for i, (value, speed) in enumerate(zip(values, speeds, strict=True)):
         if not (math.isfinite(speed) and speed > 0):
             where = f" at position {i}" if several else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from economics.gpu_names import read_table
 from economics.quantile_draws import normal
+from economics.run_numbers import plain
 from scaling.errors import DataError
 
 if TYPE_CHECKING:
@@ -185,7 +187,7 @@ def rated_power(gpu: GPU, watts: float | str | None = None) -> tuple[float | Non
         Watts that no board has.
     """
     if watts is not None:
-        number = _number("watts", watts)
+        number = plain(watts)
         if not 1 <= number <= MOST_WATTS:
             raise DataError(
                 f"watts is the rated power of one GPU, 1 to {MOST_WATTS:,} W; got {watts!r}: kilowatts, or a node?",
@@ -211,12 +213,9 @@ def _number(name: str, value: object) -> float:
     """Return a factor as a number; text may be a number or a percentage."""
     text = value.strip() if isinstance(value, str) else value
     percent = isinstance(text, str) and text.endswith("%")
-    try:
-        number = float(text.removesuffix("%") if isinstance(text, str) else text)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must be a number, got {value!r}", column=name) from error
-    if isinstance(value, bool):
-        raise DataError(f"{name} must be a number, got {value!r}", column=name)
+    number = plain(text.removesuffix("%") if isinstance(text, str) else text)
+    if math.isnan(number):
+        raise DataError(f"{name} must be a number, got {value!r:.80}", column=name)
     return number / 100.0 if percent else number
 
 

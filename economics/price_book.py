@@ -17,7 +17,7 @@ from typing import Any
 from economics.errors import PriceError
 from economics.gpu_names import read_table
 from economics.price_checks import Context, check_quote
-from economics.price_rows import COLUMNS, Market, PriceRow, Quote
+from economics.price_rows import COLUMNS, Market, PriceRow, Quote, csv_rows
 from scaling.findings import Finding
 
 #: Environment variable that names the user's own price book.
@@ -73,26 +73,25 @@ class PriceBook:
             wrong. A book of one's own is corrected, not read in part.
         """
         path = Path(path)
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream)
-            missing = {"provider", "gpu", "market", "usd_per_instance_hour", "gpus_per_instance", "date"}
-            missing -= set(reader.fieldnames or ())
-            if missing:
-                raise PriceError(
-                    f"{path} has no column {', '.join(sorted(missing))}: a price book has {', '.join(COLUMNS)}.",
-                    source=str(path),
-                    column=min(missing),
-                )
-            quotes = [Quote.from_row(row, f"{path.name} line {n}") for n, row in enumerate(reader, start=2)]
+        columns, lines = csv_rows(path)
+        missing = {"provider", "gpu", "market", "usd_per_instance_hour", "gpus_per_instance", "date"}
+        missing -= set(columns)
+        if missing:
+            raise PriceError(
+                f"{path} has no column {', '.join(sorted(missing))}: a price book has {', '.join(COLUMNS)}.",
+                source=str(path),
+                column=min(missing),
+            )
+        quotes = [Quote.from_row(row, f"{path.name} line {n}") for n, row in enumerate(lines, start=2)]
         rows, rejected = check_quotes(quotes, context())
         if rejected:
-            lines = [n for n, quote in enumerate(quotes, start=2) if quote.where in rejected]
+            at = [n for n, quote in enumerate(quotes, start=2) if quote.where in rejected]
             findings = tuple(f for found in rejected.values() for f in found)
             raise PriceError(
-                f"{path}: {len(lines)} rows are no prices. " + " ".join(f.message for f in findings[:5]),
+                f"{path}: {len(at)} rows are no prices. " + " ".join(f.message for f in findings[:5]),
                 findings=findings,
                 source=str(path),
-                rows=lines,
+                rows=at,
             )
         return cls(tuple(rows), str(path))
 
@@ -185,7 +184,7 @@ def load_book(book: PriceBook | str | Path | None = None) -> PriceBook:
     if book is not None:
         if not isinstance(book, str | Path):
             raise PriceError(f"book must be a PriceBook or the path of one, got {book!r}", column="book")
-        if not Path(book).is_file():
+        if not os.path.isfile(book):
             raise PriceError(
                 f"no price book is at {str(book)!r}: add_price(..., path=...) begins one", column="book"
             )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import date as Date, datetime
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from economics.errors import PriceError
+from economics.run_numbers import plain
 
 #: Kinds of market, never mixed: what it costs to be taken at once, to be interrupted, to bid among hosts,
 #: to rent from a third party's machine under the provider's name, or to commit for a term.
@@ -24,6 +28,9 @@ _MARKET_NAMES: dict[str, Market] = {
     "community": "community",
     "reserved": "reserved", "committed": "reserved", "contract": "reserved",
 }  # fmt: skip
+
+
+_GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?")
 
 
 def market_kind(text: str) -> Market:
@@ -166,16 +173,38 @@ class Quote:
 
     def evidence(self) -> dict[str, Any]:
         """Return what was stated, without the empty fields."""
-        return {f.name: str(v) for f in fields(self) if (v := getattr(self, f.name)) not in (None, "")}
+        stated = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: str(value) for name, value in stated.items() if value is not None and str(value)}
+
+
+def csv_rows(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the columns and the rows of a CSV file.
+
+    Raises
+    ------
+    PriceError
+        It cannot be read, or is no text.
+    """
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.DictReader(stream)
+            rows = list(reader)
+    except (OSError, ValueError, csv.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise PriceError(
+            f"{str(path)[:200]} cannot be read as CSV: {why}", source=str(path), column="file"
+        ) from error
+    return list(reader.fieldnames or ()), rows
 
 
 def read_number(value: object) -> float | None:
     """Return a price as a number, or None where there is none ("contact sales")."""
-    text = re.sub(r"[$\s]|USD|/\s*h(r|our)?", "", str(value or ""), flags=re.IGNORECASE).replace(",", "")
-    try:
-        return float(value) if isinstance(value, int | float) and value is not True else float(text)
-    except (ValueError, OverflowError):
-        return None
+    if isinstance(value, str):
+        value = re.sub(r"[$\s]|USD|/\s*h(r|our)?", "", value, flags=re.IGNORECASE)
+        if _GROUPED.fullmatch(value):  # "1,234.50"; "1,5" may be one and a half
+            value = value.replace(",", "")
+    number = plain(value)
+    return None if math.isnan(number) else number
 
 
 def read_date(value: object) -> Date | None:

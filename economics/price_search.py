@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from economics.price_checks import CEILING_USD, SENTINELS, floor_usd
 from economics.price_doubts import price_doubts
 from economics.price_quote import BETWEEN, FEW_PROVIDERS, PriceQuote, ProviderPrice
 from economics.price_rows import MARKETS, Market, PriceRow, market_kind, read_date
+from economics.run_numbers import flag, numeric, whole
 from scaling.findings import Finding
 
 #: A quote older than this is mentioned, one older than that is warned of.
@@ -82,15 +84,19 @@ def prices(
     kind = market_kind(market)
     name = find_gpu(gpu).name
     for column, text in (("provider", provider), ("region", region)):
-        if not (text is None or isinstance(text, str)):
-            raise PriceError(f"{column} must be a name, got {text!r}", column=column)
+        if text is not None and not (isinstance(text, str) and text.strip()):
+            raise PriceError(f"{column} must be a name, got {text!r:.80}", column=column)
+    flag("include_hostless", include_hostless)
     day = _day(as_of)
     every = load_book(book)
     rows = list(every.by_offer.get((name, kind), ()))
     _need(rows, every, name, f"on the market {kind!r}", kind)
     for column, wanted in (
         ("provider", provider and provider.casefold()),
-        ("gpus_per_instance", gpus_per_instance),
+        (
+            "gpus_per_instance",
+            None if gpus_per_instance is None else whole("gpus_per_instance", gpus_per_instance),
+        ),
     ):
         if wanted is not None:
             seen = sorted({str(getattr(row, column)) for row in rows})
@@ -137,10 +143,13 @@ def fixed_price(usd_per_gpu_hour: float, gpu: str | GPU = "any", market: str = "
         five times the dearest quote for the part), or below a tenth of the lowest that any market saw for such a
         part. Above three times the usual price, or the dearest quote, it has a finding ``price_per_node``.
     """
-    usd = usd_per_gpu_hour
-    if isinstance(usd, bool) or not (isinstance(usd, int | float) and 0 < usd < float("inf")):
-        raise PriceError(f"a price is a positive number of dollars, got {usd!r}", column="price")
-    part = None if gpu == "any" and isinstance(gpu, str) else find_gpu(gpu)
+    usd = numeric(usd_per_gpu_hour)
+    if not 0 < usd < math.inf:
+        raise PriceError(
+            f"price is a positive number of dollars per GPU-hour, got {usd_per_gpu_hour!r:.80}",
+            column="price",
+        )
+    part = None if isinstance(gpu, str) and gpu == "any" else find_gpu(gpu)
     floor = 0.1 * floor_usd(part) if part else min(SENTINELS)
     if usd in SENTINELS or usd > CEILING_USD or usd < floor:
         why = "stands for 'no price'" if usd in SENTINELS else "is no price of any market"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import csv
+import os
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -15,7 +15,8 @@ from typing import Any
 from economics.errors import PriceError
 from economics.price_book import user_book_path
 from economics.price_import import MARKETPLACES, PROVIDERS, ImportReport, read_day, take
-from economics.price_rows import Quote, read_number
+from economics.price_rows import Quote, csv_rows, read_number
+from economics.run_numbers import flag
 from scaling.storage import refuse_overlap
 
 #: Names that mean one memory size here; the form factor stays open unless the instance type closes it.
@@ -53,27 +54,32 @@ def import_skypilot(
     DataError
         The price book to add to is the catalog itself.
     """
+    if not isinstance(file, str | Path) or not os.path.isfile(file):
+        raise PriceError(
+            f"file must be a catalog such as aws/vms.csv, there is none at {file!r:.200}", column="file"
+        )
+    if not (provider is None or isinstance(provider, str)):
+        raise PriceError(f"provider must be a name, got {provider!r:.80}", column="provider")
     file = Path(file)
     if day is None:
         raise PriceError(
             f"give day, the day of the catalog such as 2026-09-30: {file} does not say", column="day"
         )
     when = read_day(day)
-    if write:
+    if flag("write", write):
         refuse_overlap([user_book_path() if path is None else path], [file])
     who = (provider or file.resolve().parent.name).casefold()
-    with file.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.DictReader(stream)
-        needed = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
-        missing = [name for name in needed if name not in (reader.fieldnames or ())]
-        if missing:
-            raise PriceError(
-                f"{file} is no SkyPilot catalog: it has no column {', '.join(missing)} (a vms.csv has "
-                f"{', '.join(needed)}, SpotPrice, GpuInfo).",
-                source=str(file),
-                column=missing[0],
-            )
-        lines = list(enumerate(reader, start=2))
+    columns, rows = csv_rows(file)
+    needed = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
+    missing = [name for name in needed if name not in columns]
+    if missing:
+        raise PriceError(
+            f"{file} is no SkyPilot catalog: it has no column {', '.join(missing)} (a vms.csv has "
+            f"{', '.join(needed)}, SpotPrice, GpuInfo).",
+            source=str(file),
+            column=missing[0],
+        )
+    lines = list(enumerate(rows, start=2))
     gpu_lines = [(n, row) for n, row in lines if (row["AcceleratorName"] or "").strip()]
     quotes = [
         _from_line(n, row, who, when, column, file)

@@ -9,7 +9,7 @@ from economics.errors import PriceError
 from economics.hardware import GPU
 from economics.price_book import PriceBook, check_quotes, context, today, user_book_path
 from economics.price_rows import PriceRow, Quote
-from economics.run_numbers import whole
+from economics.run_numbers import flag, whole
 from scaling.errors import DataError
 
 
@@ -82,11 +82,17 @@ def add_price(
     ):
         if not isinstance(text, str):
             raise DataError(f"{column} must be text, got {text!r}", column=column)
+    if includes_host is not None:
+        flag("includes_host", includes_host)
     gpus_per_instance = whole("gpus_per_instance", gpus_per_instance)
     price = usd_per_instance_hour
     if usd_per_gpu_hour is not None:
         price = usd_per_gpu_hour if gpus_per_instance == 1 else _number(usd_per_gpu_hour) * gpus_per_instance
-    if currency.upper() != "USD" and usd_per_unit is not None:
+    if currency.upper() == "USD" and usd_per_unit is not None:
+        raise DataError(
+            "usd_per_unit goes with a currency other than USD: give currency", column="usd_per_unit"
+        )
+    if usd_per_unit is not None:
         if isinstance(usd_per_unit, bool) or not (
             isinstance(usd_per_unit, int | float) and 0 < usd_per_unit < 1e3
         ):

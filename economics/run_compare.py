@@ -49,6 +49,7 @@ class WhatIf(RunCost):
 
         Energy and CO2 are None where one of the two does not know them.
         """
+        self._same_draws()
         found: dict[str, Estimate | None] = {}
         for name, unit in ANSWERS.items():
             after, before = draws_of(self, name), draws_of(self.before, name)
@@ -58,9 +59,18 @@ class WhatIf(RunCost):
                 found[name] = estimate_of(after - before, f"difference of {name}", unit)
         return found
 
+    def _same_draws(self) -> None:
+        draws, before = self.plan.draws, self.before.plan.draws
+        if draws != before:
+            raise DataError(
+                f"draws={draws}: two costs are compared draw by draw, and the first has {before}.",
+                column="draws",
+            )
+
     @property
     def ratio(self) -> Estimate:
         """Return this over the one before, in dollars."""
+        self._same_draws()
         ratio = self.outcome.total_usd / self.before.outcome.total_usd
         return estimate_of(ratio, "cost after / before", "")
 

@@ -109,7 +109,7 @@ def _spot(run: RunCost) -> list[Finding]:
         return []
     work = run.training_gpu_hours.value / plan.n_gpus
     every: float | Literal["optimal"] | None = plan.interval
-    if run.asked["checkpoint_every"] == "optimal":
+    if isinstance(run.asked["checkpoint_every"], str) and run.asked["checkpoint_every"] == "optimal":
         every = "optimal"  # of the whole run: its interval divides the work
     central = spot_run(
         work, nodes=plan.nodes, gpus_per_node=int(spot["gpus_per_node"]), checkpoint_every=every,

@@ -152,13 +152,16 @@ def asks_for_preemption(given: Any) -> bool:
 
 def read_energy(asked: Mapping[str, Any], part: GPU) -> EnergyFactors:
     """Return the factors between GPU-hours and the meter."""
-    given, region = asked["energy"] or {}, asked["region"]
+    given, region = asked["energy"], asked["region"]
+    given = {} if given is None else given
     if not isinstance(given, Mapping):
         raise DataError(f"energy must be a mapping of {_ENERGY}; got {given!r}", column="energy")
     unknown = sorted(map(str, set(given) - set(_ENERGY.split(", "))))
     if unknown:
         raise DataError(f"energy has no factor {', '.join(unknown)}: {_ENERGY}", column="energy")
-    if not (region is None or isinstance(region, str | int | float | GridIntensity)):
+    if isinstance(region, bool) or not (
+        region is None or isinstance(region, str | int | float | GridIntensity)
+    ):
         raise DataError(f"region must be a name or grams of CO2 per kWh, got {region!r}", column="region")
     read = dict(given)
     if read.get("fraction") is not None:
@@ -171,7 +174,7 @@ def read_energy(asked: Mapping[str, Any], part: GPU) -> EnergyFactors:
     pue = asked["pue"] if asked["pue"] is not None else read.get("pue")
     if isinstance(pue, str) and (number := read_number(pue)) is not None:
         pue = number
-    if not (pue is None or isinstance(pue, str | int | float)):
+    if isinstance(pue, bool) or not (pue is None or isinstance(pue, str | int | float)):
         raise DataError(f"pue must be a number such as 1.2 or an operator, got {pue!r}", column="pue")
     return _energy_factors(part, region, tuple(sorted({**read, "pue": pue}.items())))
 

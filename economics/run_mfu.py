@@ -13,6 +13,7 @@ from economics.hardware import GPU
 from economics.logit_t import LogitT
 from economics.mfu import MfuModel, mfu_model
 from economics.mfu_estimate import MfuEstimate, check_setup
+from economics.run_numbers import one_of
 from economics.student_t import t_quantile
 from economics.utilisation import MfuError, MfuWarning, above_ceiling, check_mfu, parse_mfu
 from scaling.errors import DataError
@@ -85,8 +86,8 @@ def run_mfu(
         Something else that is no utilisation, or activation checkpointing that is neither on nor off.
     """
     check_setup(act_ckpt, code_base)
-    if kind not in (None, "steady", "run"):
-        raise DataError(f"mfu_kind must be 'steady' or 'run', got {kind!r}", column="mfu_kind")
+    if kind is not None:
+        one_of("mfu_kind", kind, ("steady", "run"))
     model = given if isinstance(given, MfuModel) else None
     if isinstance(given, tuple | list):
         return _from_range(given, kind, part, dtype, n_gpus)

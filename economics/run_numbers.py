@@ -3,10 +3,73 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 from scaling.errors import DataError
 from scaling.units import parse_count
+
+
+def plain(value: object) -> float:
+    """Return a number, or text that is one, as a float; NaN for everything else (truth values, arrays ...).
+
+    Examples
+    --------
+    >>> plain("0.5"), plain(True), plain([1.0]), plain(10**400)
+    (0.5, nan, nan, inf)
+    """
+    if isinstance(value, bool) or not isinstance(value, str | Real | Decimal):
+        return math.nan
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
+    except OverflowError:  # a whole number of more than 308 digits
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+
+
+def numeric(value: object) -> float:
+    """Return a number as a float; NaN for everything else, text of a number included."""
+    return math.nan if isinstance(value, str) else plain(value)
+
+
+def flag(name: str, value: object) -> bool:
+    """Return a truth value; what is only true or false by the way is none."""
+    if not isinstance(value, bool):
+        raise DataError(f"{name} must be True or False, got {value!r:.80}", column=name)
+    return value
+
+
+def name_of(name: str, value: object) -> str:
+    """Return text that is not blank."""
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"{name} must be a name, got {value!r:.80}", column=name)
+    return value
+
+
+def one_of(name: str, value: Any, options: Collection[str]) -> str:
+    """Return one of several words.
+
+    Raises
+    ------
+    DataError
+        Another word, or none.
+    """
+    if not isinstance(value, str) or value not in options:
+        raise DataError(f"{name} must be one of {', '.join(options)}, got {value!r:.80}", column=name)
+    return value
+
+
+def count(name: str, value: Any) -> float:
+    """Read a count as people write it ("7B"); the error names the argument."""
+    try:
+        if isinstance(value, bytes | bytearray):
+            raise DataError(f"{value!r} is not a number")
+        return parse_count(value)
+    except DataError as error:
+        raise DataError(f"{name}: {error!s:.300}", column=name) from error
 
 
 def hours(name: str, value: Any, *, positive: bool = False) -> float:
@@ -18,13 +81,10 @@ def hours(name: str, value: Any, *, positive: bool = False) -> float:
             if text.endswith(unit):
                 text, factor = text.removesuffix(unit).strip(), in_hours
                 break
-    try:
-        number = math.nan if isinstance(value, bool) else float(text) * factor
-    except (TypeError, ValueError):
-        number = math.nan
+    number = plain(text) * factor
     if not 0.0 <= number < math.inf or (positive and number == 0):
         raise DataError(
-            f"{name} must be hours (0.5, '30 min'{', or optimal' if positive else ''}), got {value!r}",
+            f"{name} must be hours (0.5, '30 min'{', or optimal' if positive else ''}), got {value!r:.80}",
             column=name,
         )
     return number
@@ -32,7 +92,7 @@ def hours(name: str, value: Any, *, positive: bool = False) -> float:
 
 def whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
     """Read a whole number from `least` to `most`."""
-    number = parse_count(value)
+    number = count(name, value)
     if not (math.isfinite(number) and number == int(number) and least <= number <= most):
         end = "on" if most == math.inf else f"to {most:,.0f}"
         raise DataError(f"{name} must be a whole number from {least} {end}, got {value!r}", column=name)
@@ -48,7 +108,7 @@ def required(name: str, value: Any, what: str) -> Any:
 
 def positive(name: str, value: Any, what: str) -> float:
     """Read a positive count or number; `what` says what it is."""
-    number = parse_count(required(name, value, what))
+    number = count(name, required(name, value, what))
     if not (math.isfinite(number) and number > 0):
         raise DataError(f"{name} must be positive: {what}; got {value!r}", column=name)
     return number
@@ -59,10 +119,9 @@ def share(name: str, value: Any) -> float:
     divisor, text = 1.0, value
     if isinstance(value, str) and value.strip().endswith("%"):
         divisor, text = 100.0, value.strip().removesuffix("%")
-    try:
-        number = math.nan if isinstance(value, bool) else float(text) / divisor
-    except (TypeError, ValueError):
-        number = math.nan
+    number = plain(text) / divisor
     if not 0.0 <= number <= 1.0:
-        raise DataError(f"{name} must lie between 0 and 1, such as 0.9 or '90%'; got {value!r}", column=name)
+        raise DataError(
+            f"{name} must lie between 0 and 1, such as 0.9 or '90%'; got {value!r:.80}", column=name
+        )
     return number

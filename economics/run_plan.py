@@ -27,7 +27,7 @@ from economics.run_inputs import (
     read_tokens,
 )
 from economics.run_mfu import RunMfu, run_mfu
-from economics.run_numbers import hours, positive, required, whole
+from economics.run_numbers import hours, one_of, positive, required, whole
 from economics.utilisation import default_dtype
 from scaling.architecture import Arch
 from scaling.errors import DataError
@@ -131,7 +131,9 @@ def make_plan(asked: Mapping[str, Any]) -> RunPlan:
         asked["mfu"], part=part, params=active, n_gpus=n_gpus, seq_len=seq_len, dtype=dtype,
         act_ckpt=asked["act_ckpt"], code_base=asked["code_base"], kind=asked["mfu_kind"],
     )  # fmt: skip
-    convention = asked["convention"] or mfu.convention
+    convention = mfu.convention
+    if asked["convention"] is not None:
+        convention = one_of("convention", asked["convention"], CONVENTIONS)
     price = read_price(asked, part)
     spot = read_spot(asked["spot"], price.market)
     nodes = math.ceil(n_gpus / whole("gpus_per_node", spot["gpus_per_node"]))
@@ -145,7 +147,7 @@ def make_plan(asked: Mapping[str, Any]) -> RunPlan:
     )
     faults = interruption_rate(1, n_gpus, mean_up_hours=None, faults_per_gpu_hour=spot["faults_per_gpu_hour"])
     # Published GPU-hours, which whole-run utilisation comes from, hold the faults of their runs already.
-    if mfu.whole_run and asked["checkpoint_every"] == "optimal":
+    if mfu.whole_run and _optimal(asked["checkpoint_every"]):
         faults = 0.0
     save = hours("checkpoint_hours", spot["checkpoint_hours"])
     interval = _interval(asked["checkpoint_every"], preempted + faults, save)
@@ -166,10 +168,6 @@ def make_plan(asked: Mapping[str, Any]) -> RunPlan:
 
 
 def _flops(convention: str, arch: Arch | None, active: float, tokens: float, seq_len: float) -> float:
-    if convention not in CONVENTIONS:
-        raise DataError(
-            f"convention must be one of {', '.join(CONVENTIONS)}, got {convention!r}", column="convention"
-        )
     if arch is not None:
         return flops_per_token(arch, convention, seq_len=seq_len) * tokens
     if convention == "matmul":
@@ -181,11 +179,15 @@ def _flops(convention: str, arch: Arch | None, active: float, tokens: float, seq
 def _interval(every: Any, rate: float, save: float) -> float | None:
     if every is None:
         return None
-    if isinstance(every, str) and every == "optimal":
+    if _optimal(every):
         best = optimal_interval(rate, save)
         # A save that costs nothing is best done all the time: once a minute is as good.
         return None if math.isinf(best) else max(best, 1 / 60)
     return hours("checkpoint_every", every, positive=True)
+
+
+def _optimal(every: Any) -> bool:
+    return isinstance(every, str) and every == "optimal"
 
 
 def _choose(gpu_seconds: float) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from economics.power import unknown_power
 from economics.run_draws import ANY_GRID, energy_parts, evaluate, factor_draws, grid_factor
 from economics.run_estimates import quantiles
+from economics.run_numbers import one_of
 from economics.run_plan import RunPlan
 from economics.run_result import RunCost
 from scaling.errors import DataError
@@ -103,8 +104,7 @@ class Sensitivity:
 
 def sensitivity(run: RunCost, of: str) -> Sensitivity:
     """Return the swing of each factor; see `RunCost.sensitivity`."""
-    if of not in ANSWERS:
-        raise DataError(f"sensitivity of {of!r} is not known: {', '.join(ANSWERS)}", column="of")
+    one_of("of", of, ANSWERS)
     if of in ("energy_kwh", "co2_kg") and run.plan.energy.watts is None:
         raise DataError(unknown_power(run.plan.part.name, "energy={'watts': ...}"), column="energy")
     factors = _factors(run, of)

@@ -26,8 +26,8 @@ from economics.interruptions import (
     optimal_interval,
     segments,
 )
+from economics.run_numbers import hours, whole
 from economics.spot_findings import spot_findings
-from scaling.errors import DataError
 from scaling.findings import Finding
 
 #: Spread of ln(mean time up) between zones: 0.7 to 10.5 h taken as a 90% range.
@@ -98,6 +98,8 @@ class SpotRun:
         wall, billed : array, shape (n,)
             Hours.
         """
+        n = whole("n", n, most=1e9)
+        rate_sd = abs(at_least("rate_sd", rate_sd))  # minus zero is a negative scale to numpy
         rate = self.rate * np.exp(rng.normal(0.0, rate_sd, n))
         running, count = draw_hours(
             rng, rate, self.work_hours, interval=self.interval, checkpoint=self.checkpoint_hours
@@ -182,13 +184,11 @@ def spot_run(
     if wait_hours is None:
         wait_hours = 0.0 if mean_up_hours is None else mean_up_hours * (1 - AVAILABILITY) / AVAILABILITY
     best = _best_interval(rate, checkpoint_hours, work_hours)
-    interval = best if checkpoint_every == "optimal" else checkpoint_every
-    if interval is not None and (
-        isinstance(interval, bool) or not (isinstance(interval, int | float) and 0 < interval < math.inf)
-    ):
-        raise DataError(
-            f"checkpoint_every must be hours, 'optimal' or None, got {interval!r}", column="checkpoint_every"
-        )
+    interval: float | None = None
+    if isinstance(checkpoint_every, str) and checkpoint_every == "optimal":
+        interval = best
+    elif checkpoint_every is not None:
+        interval = hours("checkpoint_every", checkpoint_every, positive=True)
     # Without checkpoints nothing is saved on the way; the final save is part of the work.
     save = 0.0 if interval is None else checkpoint_hours
     terms: dict[str, Any] = {"interval": interval, "checkpoint": save}

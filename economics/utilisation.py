@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from numbers import Real
 from typing import Literal
 
 from economics.errors import EconomicsError, EconomicsWarning
-from economics.hardware import GPU, gpu as find_gpu
+from economics.hardware import GPU, gpu as find_gpu, read_dtype
 from economics.mfu_causes import impossible, likely_causes as likely_causes
+from economics.run_numbers import one_of, plain, positive
 from scaling.errors import DataError
-from scaling.units import parse_count
 
 #: From here on a bare number is a percentage without its sign, and no wrong count of GPUs.
 _PERCENT_FROM = 5.0
@@ -88,12 +89,11 @@ def parse_mfu(value: object, *, column: str = "mfu") -> float | None:
             raise DataError(f"{column} must be a number such as 0.41 or '41%', got {value!r}", column=column)
         number, percent = float(match["number"]), match["percent"] is not None
     else:
-        try:
-            number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError) as error:
+        number = plain(value)
+        if math.isnan(number) and not isinstance(value, Real):
             raise DataError(
-                f"{column} must be a number such as 0.41 or '41%', got {value!r}", column=column
-            ) from error
+                f"{column} must be a number such as 0.41 or '41%', got {value!r:.80}", column=column
+            )
     if math.isnan(number) or number in _SENTINELS:
         return None
     if not percent and 1.0 < number <= 100.0:
@@ -173,13 +173,12 @@ def measured_mfu(
     0.424
     """
     part = find_gpu(gpu)
-    kind = dtype or default_dtype(part)
-    speed = parse_count(tokens_per_s)
-    for name, number in (("tokens_per_s", speed), ("flops_per_token", flops_per_token), ("n_gpus", n_gpus)):
-        if not (math.isfinite(number) and number > 0):
-            raise DataError(f"{name} must be positive, got {number!r}", column=name)
-    value = speed * flops_per_token / (n_gpus * part.peak(kind))
-    check_mfu(value, part, kind, n_gpus=n_gpus)
+    kind = default_dtype(part) if dtype is None else read_dtype(dtype)
+    speed = positive("tokens_per_s", tokens_per_s, "tokens per second of all GPUs")
+    work = positive("flops_per_token", flops_per_token, "FLOPs of a training step per token")
+    number = positive("n_gpus", n_gpus, "GPUs the speed belongs to")
+    value = speed * work / (number * part.peak(kind))
+    check_mfu(value, part, kind, n_gpus=math.ceil(number))
     return value
 
 
@@ -233,7 +232,7 @@ def above_ceiling(value: float, part: GPU, dtype: str) -> str | None:
     )
 
 
-def hfu(mfu: float, recompute: Literal["none", "full"] = "full") -> float:
+def hfu(mfu: float | str, recompute: Literal["none", "full"] = "full") -> float:
     """Hardware utilisation that an MFU amounts to: 4/3 of it when every activation is computed twice.
 
     Examples
@@ -241,11 +240,11 @@ def hfu(mfu: float, recompute: Literal["none", "full"] = "full") -> float:
     >>> round(hfu(0.4125), 4)
     0.55
     """
-    if recompute not in _RECOMPUTE:
-        raise DataError(
-            f"recompute must be one of {', '.join(_RECOMPUTE)}, got {recompute!r}", column="recompute"
-        )
-    return mfu * _RECOMPUTE[recompute]
+    factor = _RECOMPUTE[one_of("recompute", recompute, _RECOMPUTE)]
+    share = parse_mfu(mfu)
+    if share is None:
+        raise DataError(f"mfu must be a number such as 0.41 or '41%', got {mfu!r}", column="mfu")
+    return share * factor
 
 
 def default_dtype(part: GPU) -> str:

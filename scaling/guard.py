@@ -21,7 +21,7 @@ WARN_DECADES, REFUSE_DECADES = 1.5, 3.0
 
 def check_unidentified(unidentified: str) -> None:
     """Raise `DataError` unless it is ``"raise"`` or ``"return"``."""
-    if unidentified not in get_args(Unidentified):
+    if not isinstance(unidentified, str) or unidentified not in get_args(Unidentified):
         raise DataError(
             f"unidentified must be 'raise' or 'return', got {unidentified!r}", column="unidentified"
         )

@@ -18,7 +18,7 @@ def check_level(level: float) -> float:
     """Return `level` if it is a coverage strictly between 0 and 1, else raise `DataError`."""
     try:
         number = float(level)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0 < number < 1:
         hint = f"; {number:g}% is level={number / 100:g}" if 1 < number < 100 else ""

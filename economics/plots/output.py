@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from economics.plots.bars import bars_size
+from economics.run_numbers import one_of
 from scaling.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,6 +32,14 @@ _MODULES: Mapping[str, tuple[str, tuple[float, float] | None]] = {
 }
 
 
+#: Kind -> what its subject has, and what it is.
+_SUBJECTS = {
+    "breakdown": ("breakdown", "what cost() returns"),
+    "tornado": ("sensitivity", "what cost() returns"),
+    "pareto": ("pareto", "what compare() of a cost returns"),
+}
+
+
 def plot_data(subject: Any, kind: str, **options: Any) -> pd.DataFrame:
     """Return the numbers a plot shows.
 
@@ -48,7 +57,12 @@ def plot_data(subject: Any, kind: str, **options: Any) -> pd.DataFrame:
     DataError
         No plot of this name.
     """
-    data: pd.DataFrame = _function(kind, "_data")(subject, **options)
+    function, needs = _function(kind, "_data"), _SUBJECTS.get(kind)
+    if needs is not None and not hasattr(subject, needs[0]):
+        raise DataError(
+            f"subject of the plot {kind!r} must be {needs[1]}, got {subject!r:.80}", column="subject"
+        )
+    data: pd.DataFrame = function(subject, **options)
     return data
 
 
@@ -83,7 +97,6 @@ def save(subject: Any, kind: str, path: str | Path, *, dpi: int = 160, **options
 
 
 def _function(kind: str, suffix: str = "") -> Callable[..., Any]:
-    if kind not in _MODULES:
-        raise DataError(f"no plot {kind!r}: choose one of {', '.join(KINDS)}", column="kind")
+    one_of("kind", kind, KINDS)
     found: Callable[..., Any] = getattr(import_module(_MODULES[kind][0]), kind + suffix)
     return found

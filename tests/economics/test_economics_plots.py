@@ -62,7 +62,7 @@ def test_every_kind_is_a_function_with_its_numbers():
 
 
 def test_unknown_kind_and_suffix(run, tmp_path):
-    with pytest.raises(DataError, match="choose one of breakdown"):
+    with pytest.raises(DataError, match="kind must be one of breakdown"):
         plots.draw(run, "pie")
     with pytest.raises(DataError, match="suffix"):
         plots.save(run, "breakdown", tmp_path / "a.gif")

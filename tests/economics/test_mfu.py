@@ -298,7 +298,7 @@ class TestPredict:
         for bad in ({"params": 0}, {"n_gpus": -1}, {"seq_len": math.nan}, {"params": "many"}):
             with pytest.raises(DataError):
                 MODEL.predict(**{"params": "7B", "gpu": "H100 SXM", "n_gpus": 8, **bad})
-        with pytest.raises(DataError, match="'steady' or 'run'"):
+        with pytest.raises(DataError, match="kind must be one of steady, run"):
             MODEL.predict("7B", "H100 SXM", 8, kind="benchmark")
         with pytest.raises(DataError, match="level"):
             MODEL.predict("7B", "H100 SXM", 8, level=80)
