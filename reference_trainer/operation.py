@@ -59,7 +59,7 @@ class Operation:
     peak_tflops : float
         Dense rate of one device for MFU; 0: looked up by the driver's name, or measured on a CPU.
     mlflow : str
-        Tracking URI such as ``sqlite:///runs.db``; empty for none.
+        Tracking URI; ``sqlite`` is a file ``mlflow.db`` beside the run folders; empty for none.
     run_name : str
         For mlflow and messages; the folder's name if not given.
     """
@@ -84,7 +84,7 @@ class Operation:
     instance: str = ""
     max_step_s: float = 60.0
     peak_tflops: float = 0.0
-    mlflow: str = ""
+    mlflow: str = "sqlite"
     run_name: str = ""
 
     def __post_init__(self) -> None:

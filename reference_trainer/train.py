@@ -23,12 +23,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from reference_trainer import checkpoint, machine
+from reference_trainer.cli.launch import launch
 from reference_trainer.config_check import HORIZON, check, check_data
 from reference_trainer.data.order import Batches
 from reference_trainer.data.shards import TokenSet
 from reference_trainer.errors import ResumeError
 from reference_trainer.hooks import Observer, Silent
-from reference_trainer.launch import launch
 from reference_trainer.limits import Limits
 from reference_trainer.machine import Place
 from reference_trainer.operation import Operation

@@ -6,11 +6,6 @@ from typing import Annotated
 
 import typer
 
-from scaling.cli.output import note
-
-#: Stopped at the cap; as `reference_trainer.train.EXIT` has it.
-BUDGET = 75
-
 
 def train(
     config: Annotated[str, typer.Argument(metavar="CONFIG", help="A training configuration (TOML).")],
@@ -20,11 +15,6 @@ def train(
     ] = None,
 ) -> int:
     """Make one run, or go on with it: the same as python -m reference_trainer.train."""
-    from economics.budget import BudgetExceeded
     from reference_trainer.train import main
 
-    try:
-        return main([config, *(overrides or [])])
-    except BudgetExceeded as error:
-        note(f"error: {error}", "red")
-        return BUDGET
+    return main([config, *(overrides or [])])

@@ -22,7 +22,7 @@ torch.set_num_threads(1)  # two threads collapse when anything else runs
 TINY = dict(
     layers=2, d_model=16, heads=4, kv_heads=2, d_ff=32, qk_norm=True, z_loss=1e-4, dropout=0.2, seq_len=16,
     batch_seqs=4, tokens=40 * 64, warmup_tokens=300, lr=1e-2, eval_every=15, eval_tokens=320, checkpoint_every=1000,
-    device="cpu",
+    device="cpu", mlflow="",
 )  # fmt: skip
 
 
