@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from reference_trainer.cli.arguments import Jobs, Ladder, Out, Overrides
-from reference_trainer.cli.train import BUDGET
+from reference_trainer.cli.launch import EXIT
 from scaling.cli.failures import FINE, NEGATIVE
 from scaling.cli.options import Json
 from scaling.cli.output import note, say, say_json, warnings_told
 
 #: How a sweep ended -> exit code; others are by what failed.
-_STOPPED = {"budget": BUDGET, "SIGTERM": 143, "SIGINT": 130}
+_STOPPED = {name: EXIT[name] for name in ("budget", "SIGTERM", "SIGINT")}
 
 
 def sweep(
@@ -34,7 +34,7 @@ def sweep(
                     {"ended_by": "budget", "message": str(error), "points": str(plan.out / "points.csv")}
                 )
             note(f"error: {error}\nRaise cap_usd in [budget] of {ladder} and start the sweep again.", "red")
-            return BUDGET
+            return EXIT["budget"]
     if as_json:
         say_json(result)
     else:
