@@ -96,8 +96,7 @@ class GPU:
                 raise DataError(f"{name} must be text, got {getattr(self, name)!r:.80}", column=name)
         for name in (*_NUMBERS, "matmul_ceiling_tflops"):
             value = getattr(self, name)
-            number = numeric(value)
-            if (value is not None or name == "memory_gb") and not 0 < number < math.inf:
+            if (value is not None or name == "memory_gb") and not 0 < numeric(value) < math.inf:
                 raise DataError(
                     f"{name} of {self.name} must be a positive number, got {value!r:.80}", column=name
                 )
@@ -108,10 +107,9 @@ class GPU:
                 column="matmul_ceiling_tflops",
             )
         if self.memory_gb > 2048:
+            mib = f"{self.memory_gb:g} MiB are {self.memory_gb / 1024:g} GB"
             raise DataError(
-                f"{self.name}: {self.memory_gb:g} GB of memory; is that MiB? {self.memory_gb:g} MiB are "
-                f"{self.memory_gb / 1024:g} GB.",
-                column="memory_gb",
+                f"{self.name}: {self.memory_gb:g} GB of memory; is that MiB? {mib}.", column="memory_gb"
             )
 
     @property

@@ -5,20 +5,23 @@ from __future__ import annotations
 import csv
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date as Date, datetime
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from statistics import median
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from economics.errors import PriceError
 from economics.gpu_names import read_table
 from economics.price_checks import Context, check_quote
-from economics.price_rows import COLUMNS, Market, PriceRow, Quote, csv_rows
+from economics.price_rows import COLUMNS, PriceRow, Quote, csv_rows
 from scaling.findings import Finding
+
+if TYPE_CHECKING:
+    from economics.price_quote import PriceQuote
 
 #: Environment variable that names the user's own price book.
 BOOK_VARIABLE = "ISOFLOP_PRICES"
@@ -45,12 +48,9 @@ class PriceBook:
         return iter(self.rows)
 
     @cached_property
-    def by_offer(self) -> Mapping[tuple[str, Market], tuple[PriceRow, ...]]:
-        """Rows by GPU and market: a thousand what-ifs look prices up a thousand times."""
-        found: dict[tuple[str, Market], list[PriceRow]] = defaultdict(list)
-        for row in self.rows:
-            found[row.gpu, row.market].append(row)
-        return {key: tuple(rows) for key, rows in found.items()}
+    def looked_up(self) -> dict[tuple[Any, ...], PriceQuote]:
+        """What was looked up in it so far: a thousand what-ifs ask for a price a thousand times."""
+        return {}
 
     def __repr__(self) -> str:
         days = [row.date for row in self.rows]

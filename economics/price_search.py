@@ -89,15 +89,22 @@ def prices(
     flag("include_hostless", include_hostless)
     day = _day(as_of)
     every = load_book(book)
-    rows = list(every.by_offer.get((name, kind), ()))
+    count = None if gpus_per_instance is None else whole("gpus_per_instance", gpus_per_instance)
+    asked = (name, kind, provider and provider.casefold(), region, count, day, include_hostless)
+    quote = every.looked_up.get(asked)
+    if quote is None:
+        quote = every.looked_up[asked] = _look_up(every, *asked)
+    return _with_age(quote)
+
+
+def _look_up(
+    every: PriceBook, name: str, kind: Market, provider: str | None, region: str | None, count: int | None,
+    day: Date, include_hostless: bool,
+) -> PriceQuote:  # fmt: skip
+    """Find the quotes of `prices`, whose arguments these are, read."""
+    rows = [row for row in every if row.gpu == name and row.market == kind]
     _need(rows, every, name, f"on the market {kind!r}", kind)
-    for column, wanted in (
-        ("provider", provider and provider.casefold()),
-        (
-            "gpus_per_instance",
-            None if gpus_per_instance is None else whole("gpus_per_instance", gpus_per_instance),
-        ),
-    ):
+    for column, wanted in (("provider", provider), ("gpus_per_instance", count)):
         if wanted is not None:
             seen = sorted({str(getattr(row, column)) for row in rows})
             rows = [row for row in rows if getattr(row, column) == wanted]
@@ -129,8 +136,7 @@ def prices(
     few = provider is None and len(providers) < FEW_PROVIDERS
     if few:
         findings.append(_few(providers, name, kind))
-    quote = PriceQuote(name, kind, day, providers, tuple(findings), BETWEEN[kind] if few else 0.0)
-    return _with_age(quote)
+    return PriceQuote(name, kind, day, providers, tuple(findings), BETWEEN[kind] if few else 0.0)
 
 
 def fixed_price(usd_per_gpu_hour: float, gpu: str | GPU = "any", market: str = "on-demand") -> PriceQuote:

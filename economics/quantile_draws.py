@@ -1,8 +1,8 @@
-"""Draws of a normal and of Student's t from their 65,536 equally likely quantiles.
+"""Draws of a normal and of Student's t from their 16,384 equally likely quantiles.
 
-A draw is a number of 16 random bits and a look-up: the distribution is that of the exact one to 1 in 131,072 of
-probability, at a third of the time of a normal draw and a tenth of one of Student's t. Percentiles of a cost, which
-has ten thousand draws, cannot tell; its tails end at 4.3 standard deviations.
+A draw is a number of 14 random bits and a look-up in a table that stays in the processor's cache: the distribution is
+that of the exact one to 1 in 32,768 of probability, at a third of the time of a normal draw and a tenth of one of
+Student's t. Percentiles of a cost, which has ten thousand draws, cannot tell; its tails end at 4 standard deviations.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from economics.student_t import area_within
 
 Array = NDArray[np.float64]
 
-#: Quantiles of a table: as many as 16 bits can name.
-CELLS = 65536
+#: Quantiles of a table.
+CELLS = 16384
 
 
 def normal(rng: np.random.Generator, n: int) -> Array:
@@ -40,7 +40,9 @@ def student_t(rng: np.random.Generator, df: int, n: int) -> Array:
 
 
 def _cells(rng: np.random.Generator, n: int) -> NDArray[np.uint16]:
-    return rng.integers(0, CELLS, n, dtype=np.uint16)
+    bits: NDArray[np.uint16] = rng.integers(0, 1 << 16, n, dtype=np.uint16)  # whole words are drawn fastest
+    bits >>= 2
+    return bits
 
 
 @cache

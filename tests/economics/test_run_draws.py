@@ -28,7 +28,7 @@ def test_draws_of_a_normal_and_of_students_t():
 
 @pytest.mark.parametrize("df", [1, 2, 3, 8, 12, 200])
 def test_the_table_of_t_holds_its_quantiles(df):
-    """Every draw is a quantile (i + 1/2) / 65,536."""
+    """Every draw is a quantile (i + 1/2) / 16,384."""
     stats = pytest.importorskip("scipy.stats")
     share = stats.t.cdf(student_t(np.random.default_rng(df), df, 5000), df) * CELLS - 0.5
     np.testing.assert_allclose(share, np.round(share), atol=1e-3)
