@@ -16,17 +16,20 @@ Kind = Literal["continue", "skip", "rollback", "lower_lr", "stop"]
 class Action:
     """What the loop should do after a step.
 
+    Interventions are absolute (which batches, from which step), so what follows depends on them alone and not on
+    the checkpoint that the run went back to: a recovered run is the run made from scratch with the same ones.
+
     Parameters
     ----------
     kind : {"continue", "skip", "rollback", "lower_lr", "stop"}
-        ``skip`` leaves out the next `skip` batches, ``rollback`` goes back to `to_step` and then leaves out
-        `skip` batches, ``lower_lr`` multiplies the learning rate by `lr_factor` from here on.
-    skip : int
-        Batches to leave out.
+        What it is called in the log. Going back, leaving out and lowering follow from the fields below.
     to_step : int, optional
-        Step to go back to: a checkpoint at or before it. Needed for ``rollback``.
+        Go back to the newest state at or before this step. Needed for ``skip`` and ``rollback``: the damage is
+        done where an alarm is raised.
+    skip_from, skip : int
+        First batch to leave out, and how many.
     lr_factor : float
-        Factor on the learning rate, in (0, 1].
+        Factor on the learning rate, in (0, 1], from the step on at which the run goes on.
     why : str
         One sentence for the log.
 
@@ -37,13 +40,14 @@ class Action:
 
     Examples
     --------
-    >>> Action("rollback", to_step=4_000, skip=200, why="gradient norm rose before the loss did").to_step
-    4000
+    >>> Action("rollback", to_step=4_000, skip_from=4_180, skip=20, why="the norm rose before the loss").skip
+    20
     """
 
     kind: Kind = "continue"
-    skip: int = 0
     to_step: int | None = None
+    skip_from: int = 0
+    skip: int = 0
     lr_factor: float = 1.0
     why: str = ""
 
@@ -55,9 +59,9 @@ class Action:
             )
         if self.skip < 0 or (self.kind == "skip" and self.skip == 0):
             raise DataError(f"skip counts batches to leave out, got {self.skip}", column="skip")
-        if self.kind == "rollback" and (self.to_step is None or self.to_step < 0):
+        if self.kind in ("skip", "rollback") and (self.to_step is None or self.to_step < 0):
             raise DataError(
-                f"a rollback needs to_step, the step to go back to, got {self.to_step!r}", column="to_step"
+                f"a {self.kind} needs to_step, the step to go back to, got {self.to_step!r}", column="to_step"
             )
         if not 0 < self.lr_factor <= 1 or (self.kind == "lower_lr" and self.lr_factor == 1):
             raise DataError(
@@ -87,6 +91,9 @@ class Observer(Protocol):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict`, so that the answers are those of a run that never stopped."""
 
+    def go_back(self, state: Mapping[str, Any]) -> None:
+        """Forget the steps after `state`, which the run has gone back to, but not what was done about them."""
+
 
 class Silent:
     """An observer that never objects.
@@ -109,3 +116,6 @@ class Silent:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Accept any state: there is nothing to restore."""
+
+    def go_back(self, state: Mapping[str, Any]) -> None:
+        """Accept any state."""

@@ -17,3 +17,14 @@ def activations(model: nn.Module, batch: Tensor, place: Place) -> dict[str, floa
         model(batch[:, :-1], batch[:, 1:], found)
     model.train()
     return {f"rms_{i}": value for i, value in enumerate(torch.stack(found).tolist())}
+
+
+def norms(optimizer: torch.optim.AdamW, params: list[Tensor], old: list[Tensor]) -> tuple[Tensor, ...]:
+    """Return the norms of the weights, of Adam's second moments, and of the update from the `old` weights.
+
+    `old` is overwritten.
+    """
+    torch._foreach_sub_(old, params)
+    second = [optimizer.state[p]["exp_avg_sq"] for p in params]
+    found = torch.stack(torch._foreach_norm([*params, *second, *old]))
+    return found.view(3, -1).square().sum(dim=1).sqrt().unbind()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from reference_trainer import checkpoint, machine
 from reference_trainer.data.order import Batches
 from reference_trainer.data.shards import TokenSet
+from reference_trainer.hooks import Action
 from reference_trainer.limits import Limits
 from reference_trainer.machine import Place
 from reference_trainer.metrics import Mirror, Perf, Progress, Ring, RunLog, gpu_reader, read_log
@@ -129,14 +131,19 @@ class Recorder:
         return rows
 
     def event(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
-        """Write one row that is no step: an evaluation, activations, an action of the observer."""
+        """Write one row that is no step: an evaluation, activations, an action."""
         if self._log is not None:
             self._log.append(kind, step, values)
             if kind == "eval":
                 self._mirror.log(step, {f"eval_{name}": value for name, value in values.items()})
                 self._progress.say(f"step {step:,}: validation loss {values['loss']:.4f} nats/token")
-            elif kind == "action":
-                self._progress.say(f"step {step:,}: {values['kind']}: {values['why']}")
+
+    def action(self, step: int, action: Action) -> None:
+        """Write down what the observer asks for."""
+        values = asdict(action)
+        self.event("action", step, {"do": values.pop("kind"), **values})
+        if self._writes:
+            self._progress.say(f"step {step:,}: {action.kind}: {action.why}")
 
     def probe(self, step: int, model: nn.Module, batch: Tensor) -> None:
         """Write down how large the residual stream is after each block, on one sequence (T + 1) of a batch."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
@@ -18,10 +19,8 @@ class State:
         Last step, once a horizon in hours or dollars has set it.
     evaluated : int
         Step of the last evaluation.
-    lr_scale : float
-        Factor on the learning rate that a recovery has set.
-    skipped : int
-        Batches that recoveries have passed over.
+    interventions : list of dict
+        What recoveries have changed (`reference_trainer.interventions`).
     began : int
         Step of the trunk's checkpoint that a branch began with.
     vetoed : int
@@ -37,8 +36,7 @@ class State:
     step: int = 0
     ends_at: int | None = None
     evaluated: int = -1
-    lr_scale: float = 1.0
-    skipped: int = 0
+    interventions: list[dict[str, Any]] = field(default_factory=list)
     began: int = 0
     vetoed: int = 0
     cools_at: float = math.inf

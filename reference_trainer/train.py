@@ -29,9 +29,11 @@ from reference_trainer.data.order import Batches
 from reference_trainer.data.shards import TokenSet
 from reference_trainer.errors import ResumeError
 from reference_trainer.hooks import Observer, Silent
+from reference_trainer.interventions import batch_at, intervention, lr_factor_at
 from reference_trainer.limits import Limits
 from reference_trainer.machine import Place
 from reference_trainer.operation import Operation
+from reference_trainer.probe import norms
 from reference_trainer.recorder import Recorder
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.signals import Stop
@@ -295,14 +297,6 @@ def update(model: nn.Module, optimizer: torch.optim.AdamW, batch: Tensor, step: 
     return [loss, norm, *norms(optimizer, params, old), finite]
 
 
-def norms(optimizer: torch.optim.AdamW, params: list[Tensor], old: list[Tensor]) -> tuple[Tensor, ...]:
-    """Return the norms of the weights, of Adam's second moments, and of the update from the `old` weights."""
-    torch._foreach_sub_(old, params)
-    second = [optimizer.state[p]["exp_avg_sq"] for p in params]
-    found = torch.stack(torch._foreach_norm([*params, *second, *old]))
-    return found.view(3, -1).square().sum(dim=1).sqrt().unbind()
-
-
 def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
     """Train until the horizon, the cap, a signal or the observer ends it; return what `result.json` holds."""
     observer, state = observer or Silent(), State()
@@ -333,11 +327,13 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
         for row in rows:
             state.vetoed = 0 if row["finite"] else state.vetoed + 1
             if (action := observer.observe(int(row["step"]), row)).kind != "continue":
-                record.event("action", state.step, asdict(action))
-                skipped, lr_scale = state.skipped + action.skip, state.lr_scale * action.lr_factor
+                record.action(state.step, action)
+                changes = state.interventions + intervention(action, state.step)
                 if action.to_step is not None:
-                    state = restore(run.go_back(action.to_step))
-                state.skipped, state.lr_scale = skipped, lr_scale
+                    saved = run.go_back(action.to_step)
+                    state = restore(saved)
+                    observer.go_back(saved.manifest["observer"])
+                state.interventions = changes
                 return "observer" if action.kind == "stop" else ""
         return "not finite" if state.vetoed >= MOST_VETOED else ""
 
@@ -393,11 +389,13 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
                         save()
                 if ended:
                     return record.finish(ended, step, state.began)
-                rate = lr_at(step, total_steps(state, config), config) * state.lr_scale
+                rate = lr_at(step, total_steps(state, config), config) * lr_factor_at(
+                    step, state.interventions
+                )
                 for group in optimizer.param_groups:
                     group["lr"] = rate * group["lr_factor"]
                 with record.waiting():
-                    batch = place.put(batches(step + state.skipped))
+                    batch = place.put(batches(batch_at(step, state.interventions)))
                 signals = update(model, optimizer, batch, step, config, place, old)
                 state.step += 1
                 record.push(state.step, [*signals, rate])

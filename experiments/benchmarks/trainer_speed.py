@@ -28,7 +28,8 @@ from experiments.benchmarks.textbook_trainer import Textbook, textbook_step
 from reference_trainer import machine
 from reference_trainer.hooks import Silent
 from reference_trainer.metrics import Perf, Ring, RunLog
-from reference_trainer.train import SIGNALS, Config, Decoder, norms, parameter_groups, update
+from reference_trainer.probe import norms
+from reference_trainer.train import SIGNALS, Config, Decoder, parameter_groups, update
 from scaling.flops import flops_per_token
 
 #: Layers, width, heads, feed-forward, sequences of 256 bytes a step, MFU to be reached.
