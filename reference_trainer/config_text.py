@@ -25,7 +25,7 @@ def parse_value(name: str, value: object, kinds: Mapping[str, Any], *, file: str
     kinds : mapping of str to str
         Field -> annotation as text: ``int, float, bool, str`` or ``tuple[int, ...]``.
     file : str
-        For messages.
+        For messages; may be empty.
 
     Raises
     ------
@@ -37,15 +37,16 @@ def parse_value(name: str, value: object, kinds: Mapping[str, Any], *, file: str
     >>> parse_value("tokens", "1.3B", {"tokens": "float"}, file="run.toml")
     1300000000.0
     """
+    where = f"{file}: " if file else ""
     if name not in kinds:
         near = difflib.get_close_matches(name, kinds, n=3) or sorted(kinds)
-        raise ConfigError(f"{file}: no key {name!r}; did you mean {', '.join(near)}?", column=name)
+        raise ConfigError(f"{where}no key {name!r}; did you mean {', '.join(near)}?", column=name)
     kind = kinds[name]
     try:
         return _READERS[kind](value)
     except (TypeError, ValueError) as error:
         raise ConfigError(
-            f"{file}: {name} is {_WORDS[kind]}, got {value!r}"
+            f"{where}{name} is {_WORDS[kind]}, got {value!r}"
             + ("" if value is not None else "; write key=value"),
             column=name,
         ) from error

@@ -88,7 +88,11 @@ class Operation:
     run_name: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse values that make no sense."""
+        """Give every number the type of its field, so that 2560 and 2560.0 are one run; refuse what makes no sense."""
+        for field in dataclasses.fields(self):
+            if field.type in ("int", "float", "tuple[int, ...]"):
+                value = parse_value(field.name, getattr(self, field.name), {field.name: field.type}, file="")
+                object.__setattr__(self, field.name, value)
         require(self, _POSITIVE, lambda x: x > 0, "above 0")
         require(self, _NOT_NEGATIVE, lambda x: x >= 0, "at least 0")
         for name, allowed in _CHOICES.items():

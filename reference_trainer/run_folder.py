@@ -14,6 +14,7 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,6 +26,7 @@ from reference_trainer.operation import Operation
 
 #: Parts of a manifest that say which run it is: all but the horizon, which may be extended or branched.
 IDENTITY = ("trunk_hash", "train_hash")
+_OPERATION = {field.name for field in fields(Operation)}
 
 
 class RunFolder:
@@ -89,7 +91,8 @@ class RunFolder:
         for key in IDENTITY:
             if found.manifest.get(key) != identity[key]:
                 before, now = found.manifest.get("config", {}), identity["config"]
-                differ = [f"{k} {before.get(k)!r} -> {now[k]!r}" for k in now if before.get(k) != now[k]]
+                names = [k for k in now if k not in _OPERATION and before.get(k) != now[k]]
+                differ = [f"{k} {before.get(k)!r} -> {now[k]!r}" for k in names]
                 what = f"its {key} is {found.manifest.get(key)}, this run's {identity[key]}"
                 raise ResumeError(
                     f"{path}: a checkpoint of another run ({what}; {', '.join(differ) or 'same configuration'}). "

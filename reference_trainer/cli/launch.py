@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from economics.budget import BudgetExceeded
-from reference_trainer.errors import TrainerError
+from reference_trainer.errors import CheckpointError, LogError
 from scaling.errors import ScalingError
 
 #: How a run ended -> exit status. 75 is "try again" in sysexits.h: the same command goes on from the checkpoint,
@@ -35,7 +35,7 @@ def launch(
     -------
     int
         0: finished. 75: stopped at the cap or out of time; 143, 130: stopped by a signal; the same command goes
-        on. 1: failed or stopped by the observer. 2: bad input.
+        on. 1: failed (a full disk, say) or stopped by the observer. 2: bad input.
     """
     speaks = os.environ.get("RANK", "0") == "0"
     if not arguments:
@@ -49,7 +49,10 @@ def launch(
     except BudgetExceeded as error:
         print(f"budget: {error}", file=sys.stderr)
         return EXIT["budget"]
-    except (TrainerError, ScalingError) as error:
+    except (CheckpointError, LogError) as error:  # a full or broken disk: no fault of the configuration
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return FAILED
+    except ScalingError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return BAD_INPUT
     status = EXIT.get(result["ended_by"], FAILED)

@@ -166,7 +166,11 @@ def compare(a, b):
 def test_configurations_survive_their_own_text(tmp_path, data):
     config = tiny(tmp_path / "run", data, checkpoint_at=(3, 5))
     (tmp_path / "run.toml").write_text(str(config))
-    assert Config.read(tmp_path / "run.toml") == config
+    again = Config.read(tmp_path / "run.toml")
+    assert again == config and again.hash() == config.hash()
+    assert (
+        tiny(tmp_path / "run", data, lr=1, seq_len=16.0).hash() == tiny(tmp_path / "run", data, lr=1.0).hash()
+    )
     assert Config.read(tmp_path / "run.toml", "tokens=1.5M", "lr=2e-3").tokens == 1_500_000
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -193,6 +194,44 @@ def test_tokens_end_a_run_before_its_hours_do(tmp_path, data, whole, seconds):
     config = tiny(tmp_path / "run", data, hours=1.0)
     assert train(config)["steps"] == 40
     assert [r["loss"] for r in rows(config, "step")] == [r["loss"] for r in rows(whole, "step")]
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, data, whole, capsys):
+    """A file system of 512 KiB, on which an own file grows until a save does not fit any more."""
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(small)], check=False)
+    if mounted.returncode:
+        pytest.skip("NOT TESTED: this user may not mount a tmpfs")
+    try:
+        settings = tmp_path / "run.toml"
+        config = tiny(small / "run", data, checkpoint_every=5, keep=1)
+        settings.write_text(str(config))
+        interrupted_at = 12
+        with pytest.MonkeyPatch.context() as patch:
+            interrupted_run(patch, config, interrupted_at)
+        (small / "other").write_bytes(b"x" * 300_000)
+        assert main([str(settings)]) == 1, capsys.readouterr().err
+        assert "bytes are needed" in capsys.readouterr().err
+        assert checkpoint.latest(small / "run" / "checkpoints").name == f"step_{interrupted_at + 1:08d}"
+        (small / "other").unlink()
+        assert main([str(settings)]) == 0, capsys.readouterr().err
+        assert_same(config.run_dir, whole.run_dir)
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+def interrupted_run(patch, config, step):
+    """Train up to a SIGTERM inside a step."""
+    real = Batches.__call__
+
+    def stopping(self, at):
+        if at == step:
+            signal.raise_signal(signal.SIGTERM)
+        return real(self, at)
+
+    patch.setattr(Batches, "__call__", stopping)
+    assert train(config)["ended_by"] == "SIGTERM"
 
 
 def test_one_writer_a_folder(tmp_path, data):
