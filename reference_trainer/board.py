@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reference_trainer.branch import leaves_from
 from reference_trainer.checkpoint_files import MANIFEST, steps
+from reference_trainer.errors import ConfigError
 from reference_trainer.ladder import Plan, Run
 from reference_trainer.lr_choice import best_of
 from reference_trainer.points import result_of, rows, with_sigma, write_table
@@ -45,25 +46,39 @@ class Board:
     @property
     def waiting(self) -> list[Run]:
         """Runs that are neither over nor under way."""
-        return [
-            run
-            for run in self.plan.run.values()
-            if not self.settled(run.run_id) and run.run_id not in self.running
-        ]
+        return [run for run in self.plan.run.values() if self._waits(run)]
 
-    def look(self) -> list[Run]:
+    def _waits(self, run: Run) -> bool:
+        return not self.settled(run.run_id) and run.run_id not in self.running
+
+    def look(self, *, strict: bool = False) -> list[Run]:
         """Read what is new on the disk; return the runs that may start now, in the order of the plan.
+
+        Parameters
+        ----------
+        strict : bool
+            Refuse the ladder where a folder holds another run; else that run alone is given up. A rate that was
+            just chosen can bring that to light while others are under way.
 
         Raises
         ------
         ConfigError
             A folder holds a run that the ladder no longer asks for.
         """
-        for run in self.waiting:
-            self._take(run)
-        for size in self.plan.sizes:
-            self._choose(size.name)
-        return [run for run in self.waiting if self._take(run) and self._may_start(run)]
+        for runs in (
+            self.plan.checks,
+            self.plan.runs,
+        ):  # checks first: the rates of the others come from them
+            for run in filter(self._waits, runs):
+                try:
+                    self._take(run)
+                except ConfigError as error:
+                    if strict:
+                        raise
+                    self.errors[run.run_id] = str(error)
+            for size in self.plan.sizes:
+                self._choose(size.name)
+        return [run for run in self.waiting if self._may_start(run)]
 
     def rate(self, run: Run) -> float | None:
         """Return the learning rate of a run, None where it is not known yet."""
@@ -84,16 +99,12 @@ class Board:
             chosen = [{**row, "chosen": row["lr"] == self.rates.get(row["size_name"])} for row in tried]
             write_table(plan.out / "lr_checks.csv", chosen)
 
-    def _take(self, run: Run) -> bool:
-        """Take the result of a run that is over; return whether it is not."""
+    def _take(self, run: Run) -> None:
+        """Take the result of a run that is over."""
         lr = self.rate(run)
-        if self.settled(run.run_id) or lr is None:
-            return not self.settled(run.run_id)
-        result = result_of(self.plan, run, lr)
+        result = None if lr is None else result_of(self.plan, run, lr)
         if result is not None and result["status"] in _OVER:
             self.results[run.run_id] = result
-            return False
-        return True
 
     def _choose(self, size: str) -> None:
         """Take the rate with the lowest loss, once all of a size are tried."""

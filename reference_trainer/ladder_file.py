@@ -30,6 +30,7 @@
     cap_usd = 50
     usd_per_hour = 1.79
 
+Runs of a ladder go to mlflow only where ``[common]`` says ``mlflow = "sqlite"`` or names a server.
 Relative paths are relative to the file, so that a sweep goes on wherever it is started from.
 """
 

@@ -58,6 +58,8 @@ def read_common(file: LadderFile, path: Path, overrides: Sequence[str]) -> dict[
     defaults = {name: f.default for name, f in fields.items() if f.default is not dataclasses.MISSING}
     for name in ("seq_len", "batch_seqs", "warmup_tokens", "tied", "qk_norm", "vocab", "mup", "eval_tokens"):
         out.setdefault(name, defaults[name])
+    # A mirror is a process of its own for every run, and runs of a ladder may be shorter than its start.
+    out.setdefault("mlflow", "")
     return out
 
 

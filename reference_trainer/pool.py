@@ -24,6 +24,7 @@ _ONE_THREAD = {
 
 @dataclass
 class _Worker:
+    slot: int
     process: subprocess.Popen[bytes]
     run_id: str = ""
     heard: bytes = field(default=b"")
@@ -112,13 +113,14 @@ class Pool:
 
     def _start(self) -> _Worker:
         self._logs.mkdir(parents=True, exist_ok=True)
-        with open(self._logs / f"worker-{len(self._workers)}.log", "ab") as log:
+        slot = min(set(range(self.jobs)) - {w.slot for w in self._workers})
+        with open(self._logs / f"worker-{slot}.log", "ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "reference_trainer.worker"], stdin=subprocess.PIPE,
+                [sys.executable, "-m", "reference_trainer.worker", str(slot)], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log, env={**os.environ, **_ONE_THREAD}, pass_fds=self._inherit,
                 start_new_session=True,  # Ctrl-C reaches the sweep alone, which stops its workers in good order
             )  # fmt: skip
-        worker = _Worker(process)
+        worker = _Worker(slot, process)
         self._workers.append(worker)
         assert process.stdout is not None
         self._ear.register(process.stdout, selectors.EVENT_READ, worker)

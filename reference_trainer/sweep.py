@@ -111,7 +111,7 @@ def sweep(
     plan.out.mkdir(parents=True, exist_ok=True)
     display = display or Display()
     with _locked(plan.out, display) as lock, Stop() as stop:
-        ready = board.look()
+        ready = board.look(strict=True)
         display.begin(plan, board.results)
         board.write()
         guard = _guard(plan, clock) if board.waiting else None

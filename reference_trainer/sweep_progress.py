@@ -69,7 +69,9 @@ class Display:
         if error is not None or result is None:
             self.say(f"{head}: failed: {error}")
         elif result["status"] == "ok":
-            self.say(f"{head}: loss {result['loss']:.4f} nats/token ({duration(result['wall_s'] / 3600)})")
+            seconds = result["wall_s"]
+            took = f"{seconds:.1f} s" if seconds < 60 else duration(seconds / 3600)
+            self.say(f"{head}: loss {result['loss']:.4f} nats/token ({took})")
         else:
             self.say(f"{head}: {result['status']}: {fault_of(result)}")
 

@@ -1,6 +1,6 @@
 """A process of one thread that trains the runs it is told to, one after another.
 
-Started as ``python -m reference_trainer.worker``.
+Started as ``python -m reference_trainer.worker SLOT``: its place among the workers, which share the GPUs out by it.
 
 Each line of standard input is the path of a configuration; each line of standard output is a JSON object that says
 how that run ended. When standard input ends the run under way is stopped with a checkpoint: a worker never outlives
@@ -29,9 +29,10 @@ _AGAIN_S = 1.0
 
 def main() -> int:
     """Train what standard input names until it ends."""
-    torch.set_num_threads(
-        1
-    )  # two threads that share a core wait for each other; sums in one order everywhere
+    if torch.cuda.is_available():
+        os.environ["LOCAL_RANK"] = str(int(sys.argv[1]) % torch.cuda.device_count())
+    # Two threads that share a core wait for each other, and sums would depend on how many there are.
+    torch.set_num_threads(1)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else is printed goes to the log
     paths: queue.Queue[str | None] = queue.Queue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -9,11 +10,14 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from economics.budget import BudgetExceeded
+from reference_trainer.__main__ import app
+from reference_trainer.board import Board
 from reference_trainer.branch import scratch_config
 from reference_trainer.checkpoint import steps
 from reference_trainer.errors import ConfigError
@@ -80,8 +84,6 @@ def test_a_larger_budget_keeps_the_points_that_are_there(whole, tmp_path):
     """What was a trunk is now a branch of a longer one, and finished already."""
     plan, _ = whole
     longer = read_ladder(write_ladder(tmp_path, LADDER.replace("2560]", "2560, 3840]")), out=plan.out)
-    from reference_trainer.board import Board
-
     board = Board(longer)
     assert {run.run_id for run in board.look()} == {run.run_id for run in longer.runs if run.kind == "trunk"}
     assert len(board.results) == 8 + 3
@@ -141,38 +143,51 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path):
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_kill_9_at_any_moment_changes_no_point(whole, tmp_path, kills):
-    plan, rng, killed = again(whole, tmp_path), random.Random(kills), 0
-    while True:
-        command = [
-            sys.executable,
-            "-m",
-            "reference_trainer",
-            "sweep",
-            str(plan.path),
-            "--jobs",
-            str(1 + killed % 2),
-        ]
-        sweeping = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if killed == kills:
-            assert sweeping.wait(timeout=120) == 0
-            break
-        began = time.monotonic()
-        while not children(sweeping.pid) and sweeping.poll() is None:
-            time.sleep(0.05)
-        time.sleep(rng.uniform(0.0, 2 * (time.monotonic() - began)))  # a worker takes as long to begin
-        finished = {p: p.stat().st_mtime_ns for p in results(plan) if '"ok"' in p.read_text()}
-        doomed = (
-            children(sweeping.pid) if rng.random() < 0.5 else []
-        )  # else the workers find themselves alone
-        for pid in (sweeping.pid, *doomed):
-            os.kill(pid, signal.SIGKILL)
-        sweeping.wait()
-        assert {p: p.stat().st_mtime_ns for p in finished} == finished
-        killed += 1
-    assert points(plan) == points(whole[0])
-    assert all(p.stat().st_mtime_ns == stamp for p, stamp in finished.items())  # nor was it trained again
-    for run in plan.runs:
-        assert steps(plan.folder(run) / "checkpoints")[-1] == run.steps
+    rng, killed, round_, done = random.Random(kills), 0, 0, True
+    while killed < kills or not done:
+        if done:  # all points were made in spite of the kills so far: begin anew
+            plan, finished, done = again(whole, tmp_path / str(round_)), {}, False
+            round_ += 1
+        sweeping = start(plan, jobs=1 + killed % 2)
+        if killed < kills:
+            began = time.monotonic()
+            while not children(sweeping.pid) and sweeping.poll() is None:
+                time.sleep(0.05)
+            time.sleep(rng.uniform(0.0, 2 * (time.monotonic() - began)))  # a worker takes as long to begin
+            doomed = (
+                children(sweeping.pid) if rng.random() < 0.5 else []
+            )  # else the workers find themselves alone
+            if sweeping.poll() is None:
+                killed += 1
+                for pid in (sweeping.pid, *doomed):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+        done = sweeping.wait(timeout=120) == 0
+        assert all(
+            path.stat().st_mtime_ns == stamp for path, stamp in finished.items()
+        )  # never trained again
+        finished = {path: path.stat().st_mtime_ns for path in results(plan) if '"ok"' in path.read_text()}
+        if done:
+            assert points(plan) == points(whole[0])
+            assert all(steps(plan.folder(run) / "checkpoints")[-1] == run.steps for run in plan.runs)
+
+
+def start(plan, jobs):
+    command = [sys.executable, "-m", "reference_trainer", "sweep", str(plan.path), "--jobs", str(jobs)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_the_command_says_how_it_went(whole, tmp_path, capsys):
+    plan, _ = whole
+    command = ["sweep", str(plan.path), "--json"]
+    assert app(command, standalone_mode=False) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["ok"], told["steps"], told["rates"]) == (8, 0, {"1x8": 0.01, "2x16": 0.03})
+    capped = write_ladder(tmp_path, LADDER + "[budget]\ncap_usd = 0.01\nusd_per_hour = 3600\n")
+    assert app(["sweep", str(capped), "--json"], standalone_mode=False) == 75
+    out = capsys.readouterr()
+    assert json.loads(out.out)["ended_by"] == "budget" and "Raise cap_usd" in out.err
+    assert app([*command, "learning_rate=3"], standalone_mode=False) == 2
 
 
 def test_a_log_that_is_being_written_tells_its_step(tmp_path):
