@@ -120,7 +120,7 @@ def _bar(stream: TextIO, total: float) -> tuple[Any, Any]:
     bar = Progress(
         TextColumn("{task.percentage:>5.1f}%"), BarColumn(bar_width=24), TimeElapsedColumn(), TextColumn("left"),
         TimeRemainingColumn(elapsed_when_finished=False), TextColumn("{task.fields[names]}"),
-        console=Console(file=stream), transient=True,
+        console=Console(file=stream), transient=True, refresh_per_second=2,
     )  # fmt: skip
     bar.start()
     return bar, bar.add_task("ladder", total=total, names="")
