@@ -98,3 +98,7 @@ class ConfigError(TrainerError, DataError):
 
 class ResumeError(TrainerError, DataError):
     """A checkpoint belongs to another run: its configuration, data or schedule differ; `source` is its folder."""
+
+
+class DetectorError(TrainerError, DataError):
+    """The spike detector or the classifier was given what it cannot judge; `column` is the signal or argument."""
