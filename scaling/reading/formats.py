@@ -115,7 +115,7 @@ def _load_path(source: str | Path) -> tuple[bytes, str]:
 
 
 def _from_bytes(content: bytes, source: str) -> Raw:
-    content = _decompress(content, source)
+    content = decompress(content, source)
     if content[:4] == b"PAR1":
         return _from_parquet(content, source)
     if content[:4] == b"PK\x03\x04":
@@ -133,7 +133,14 @@ def _from_bytes(content: bytes, source: str) -> Raw:
     return Raw(columns, row, "line", source, bad, findings + more, delimiter=delimiter)
 
 
-def _decompress(content: bytes, source: str) -> bytes:
+def decompress(content: bytes, source: str) -> bytes:
+    """Return content unpacked, if it is packed by gzip, bzip2 or xz; the content decides, not a name.
+
+    Raises
+    ------
+    DataError
+        It is packed and damaged.
+    """
     import bz2
     import gzip
     import lzma

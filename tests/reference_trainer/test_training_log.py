@@ -1,0 +1,366 @@
+"""Logs of other programs, read: each format as its program prints it, and what goes wrong in real files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import sqlite3
+
+import numpy as np
+import pytest
+
+from reference_trainer.log_formats.values import quantity
+from reference_trainer.run_log import RunLog
+from reference_trainer.training_log import FORMATS, read_training_log
+from scaling.errors import DataError, UnitError
+from tests.reference_trainer import log_samples as samples
+
+
+@pytest.fixture
+def written(tmp_path):
+    """``written(content, name)``: the path of a file with this text or these bytes."""
+
+    def write(content, name="train.log"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def nan_equal(found, expected):
+    np.testing.assert_allclose(np.asarray(found, float), np.asarray(expected, float), rtol=1e-12)
+
+
+def codes(log):
+    return {finding.code for finding in log.findings}
+
+
+# ------------------------------------------------------------------------------------------- formats
+
+
+def test_nanogpt(written):
+    log = read_training_log(written(samples.NANOGPT))
+    assert log.format == "nanoGPT text" and log.step_tokens == 491_520
+    nan_equal(log["step"], [0, 10, 20, 30])
+    nan_equal(log["loss"], [10.9893, 9.7512, math.nan, 7.9021])
+    nan_equal(log["step_s"], [40.41822, 1.20311, 1.2019, 1.2])
+    nan_equal(log["mfu"], [math.nan, 0.4102, 0.4104, 0.4105])  # -100%: not measured yet
+    assert log.lines.tolist() == [4, 5, 6, 9]
+    # NaN that was printed is a broken loss, not a missing one.
+    assert not log.steps.absent["loss"].any() and len(log.history()["loss"]) == 4
+    val = log.series("val_loss")
+    assert val.value.tolist() == [10.9897, 8.5303] and val.lines.tolist() == [3, 7]
+
+
+def test_llmc(written):
+    log = read_training_log(written(samples.LLMC_SCREEN))
+    assert log.step_tokens == 524_288 and log.facts["total_steps"] == 19_560
+    nan_equal(log["loss"], [11.00912, 10.959812, 10.855603])
+    nan_equal(log["grad_norm"], [15.372, 15.2411, 14.8402])
+    nan_equal(log["lr"], [8.57e-7, 1.71e-6, 2.57e-6])
+    nan_equal(log["step_s"], [3.05636, 2.99602, 2.99551])
+    nan_equal(log["tokens_per_s"], [171_540, 174_995, 175_000])
+    nan_equal(log["mfu"], [0.412, 0.42, math.nan])
+    val = log.series("val_loss")  # the screen does not repeat the step
+    assert val.step.tolist() == [0, 3] and val.value.tolist() == [11.009135, 10.8012]
+    log = read_training_log(written(samples.LLMC_FILE))
+    nan_equal(log["loss"], [11.0091, 10.9598, math.inf])
+    nan_equal(log["lr"], [1e-6, 2e-6, 3e-6])
+    assert log.series("val_loss").step.tolist() == [0, 250]
+    log = read_training_log(written(samples.SPEED_RUN))
+    assert log["loss"].tolist() == [15.9929, 9.8606] and log.facts["total_steps"] == 5100
+    assert log.series("val_loss").value.tolist() == [10.8258]
+
+
+def test_megatron_tells_a_skipped_update_from_a_broken_loss(written):
+    log = read_training_log(written(samples.MEGATRON))
+    assert log.format == "Megatron or GPT-NeoX text" and log.facts["total_steps"] == 115_311
+    assert log["step"].tolist() == [31213, 31214, 31215] and log.lines.tolist() == [2, 3, 4]
+    nan_equal(log["loss"], [2.205034, math.nan, math.nan])
+    assert log.steps.absent["loss"].tolist() == [False, True, False]
+    assert log.history()["step"].tolist() == [31213, 31215]  # the skipped one has no loss to look at
+    assert log["skipped"].tolist() == [0, 1, 0] and log["nans"].tolist() == [0, 0, 1]
+    nan_equal(log["step_s"], [104.8, 104.71, 104.9])
+    assert log.batch().value.tolist() == pytest.approx([2048 * 2048] * 2, rel=1e-9)
+    assert log.series("val_loss").value.tolist() == [2.342049]
+
+
+def test_gpt_neox(written):
+    log = read_training_log(written(samples.NEOX))
+    nan_equal(log["loss"], [4.302116, 4.289917])
+    nan_equal(log["lr"], [4.196e-4, 4.238e-4])
+    nan_equal(log["step_s"], [0.7991, 0.8006])
+    assert log["seqs_per_s"].tolist() == [1281.432, 1279.02]
+    assert log.series("val_loss").step.tolist() == [1010]
+
+
+def test_olmo(written):
+    log = read_training_log(written(samples.OLMO))
+    assert log.format == "OLMo text"
+    nan_equal(log["loss"], [11.25, 10.73])
+    nan_equal(log["grad_norm"], [math.nan, 1.25])
+    nan_equal(log["tokens"], [4_194_304, 8_388_608])
+    assert log["time"][1] - log["time"][0] == 12.0 and log.lines.tolist() == [1, 6]
+    assert log.series("val_loss").value.tolist() == [10.51]
+    table = read_training_log(written(samples.OLMO_CSV, "olmo.csv"))
+    assert table["loss"].tolist() == [11.25, 10.73]  # not the perplexity beside it
+    assert table["grad_norm"].tolist() == [4.18, 4.02] and table["lr"].tolist() == [1.5e-7, 3e-7]
+    assert table.batch().value.tolist() == [4_194_304]
+
+
+def test_wandb_export_wants_to_know_the_run(written):
+    path = written(samples.WANDB, "chart.csv")
+    with pytest.raises(DataError, match=r"holds 2 runs: say which with run=.*brisk-owl-7, calm-elk-8"):
+        read_training_log(path)
+    with pytest.raises(DataError, match="no run 'owl'"):
+        read_training_log(path, run="owl")
+    log = read_training_log(path, run="brisk-owl-7")
+    assert log.format == "wandb CSV export" and log["loss"].tolist() == [10.1, 9.1, 8.4]
+    assert log["loss_max"].tolist() == [10.2, 9.1, 12.5]
+    assert "averaged_rows" in codes(log)  # the spike to 12.5 would not be seen in the averages
+    other = read_training_log(path, run="calm-elk-8")
+    assert other["step"].tolist() == [20, 30] and other.lines.tolist() == [3, 4]
+    by_time = samples.WANDB.replace('"Step"', '"Relative Time (Wall)"')
+    with pytest.raises(DataError, match="numbered by Relative Time"):
+        read_training_log(written(by_time, "time.csv"), run="calm-elk-8")
+
+
+def test_mlflow_store(written, tmp_path):
+    """The tables as mlflow 3 makes them; NaN is stored as 0 with a mark, infinity as the largest float."""
+    path = tmp_path / "mlflow.db"
+    database = sqlite3.connect(path)
+    database.executescript(
+        "CREATE TABLE runs (run_uuid VARCHAR(32), name VARCHAR(250), lifecycle_stage VARCHAR(20));"
+        "CREATE TABLE params (key VARCHAR(250), value VARCHAR(8000), run_uuid VARCHAR(32));"
+        "CREATE TABLE metrics (key VARCHAR(250), value FLOAT, timestamp BIGINT, run_uuid VARCHAR(32), step BIGINT,"
+        " is_nan BOOLEAN);"
+        "INSERT INTO runs VALUES ('aa', 'first', 'active'), ('bb', 'second', 'active'), ('cc', 'gone', 'deleted');"
+        "INSERT INTO params VALUES ('batch_seqs', '8', 'aa'), ('seq_len', '128', 'aa');"
+    )
+    rows = [("loss", 5.0, 1000, "aa", 1, 0), ("grad_norm", 2.0, 1000, "aa", 1, 0), ("loss", 0.0, 2000, "aa", 2, 1),
+            ("loss", 1.7976931348623157e308, 3000, "aa", 3, 0), ("loss", 4.5, 9000, "aa", 2, 0),
+            ("eval_loss", 4.9, 9000, "aa", 2, 0), ("loss", 7.0, 1000, "bb", 1, 0)]  # fmt: skip
+    database.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
+    database.commit()
+    database.close()
+    with pytest.raises(DataError, match=r"first \(aa\), second \(bb\)"):
+        read_training_log(path)
+    log = read_training_log(f"sqlite:///{path}", run="first")
+    nan_equal(log["loss"], [5.0, math.nan, math.inf, 4.5])
+    assert log["step"].tolist() == [1, 2, 3, 2]  # the run went back, and the store keeps both
+    nan_equal(log["grad_norm"], [2.0, math.nan, math.nan, math.nan])
+    assert log["time"].tolist() == [1, 2, 3, 9] and log.step_tokens == 1024
+    assert log.series("val_loss").value.tolist() == [4.9] and log.cite(1, 4) == "rows 1-4"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_mlflow_itself_writes_what_is_read(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/m.db")
+    run = client.create_run(client.create_experiment("x"), run_name="only").info.run_id
+    for step, loss in enumerate([3.0, math.nan, math.inf]):
+        client.log_metric(run, "loss", loss, step=step)
+    nan_equal(read_training_log(tmp_path / "m.db")["loss"], [3.0, math.nan, math.inf])
+
+
+def test_own_run_folder(tmp_path):
+    with RunLog(tmp_path / "log.jsonl", 0) as log, RunLog(tmp_path / "perf.jsonl", 0) as perf:
+        log.extend("step", [{"step": s, "loss": 5.0 - s, "lr": 1e-3, "finite": 1.0} for s in (1, 2)])
+        log.append("eval", 2, {"loss": 3.5, "loss_se": 0.1, "tokens": 640})
+        log.append("step", 3, {"loss": math.nan, "lr": 1e-3, "finite": 0.0})
+        log.append("action", 3, {"do": "skip", "why": "a strange batch", "skip": 8})
+        log.append("activations", 3, {"rms_0": 1.0, "rms_1": 2.0})
+        perf.append("perf", 2, {"tokens_per_s": 900.0, "step_ms": 250.0, "wall_s": 4.0, "usd": 0.1})
+    with (tmp_path / "log.jsonl").open("a") as being_written:
+        being_written.write('{"kind": "step", "st')
+    manifest = {"config": {"batch_seqs": 4, "seq_len": 16, "clip": 1.0, "lr": 1e-3, "usd_per_hour": 2.0}}
+    (tmp_path / "run.json").write_text(json.dumps(manifest))
+    for source in (tmp_path, tmp_path / "log.jsonl"):
+        log = read_training_log(source)
+        nan_equal(log["loss"], [4.0, 3.0, math.nan])
+        assert log.lines.tolist() == [1, 2, 4] and log.step_tokens == 64 and log.facts["clip"] == 1.0
+        assert log.series("tokens_per_s").source.endswith("perf.jsonl")
+        assert log.series("step_s").value.tolist() == [0.25]
+        assert log.facts["actions"][0]["line"] == 5 and len(log.side["activations"]) == 1
+
+
+def test_hugging_face_state_and_json_lines(written):
+    rows = [{"loss": 2.5, "grad_norm": 1.1, "learning_rate": 1e-4, "epoch": 0.1, "step": 10},
+            {"eval_loss": 2.4, "epoch": 0.1, "step": 10}, {"loss": 2.3, "learning_rate": 9e-5, "step": 20}]  # fmt: skip
+    state = read_training_log(
+        written(json.dumps({"log_history": rows, "global_step": 20}, indent=2), "state.json")
+    )
+    lines = read_training_log(
+        written("".join(json.dumps(row) + "\n" for row in rows) + '{"loss": 2', "log.jsonl")
+    )
+    for log in (state, lines):
+        assert log["loss"].tolist() == [2.5, 2.3] and log["step"].tolist() == [10, 20]
+        assert log.series("val_loss").value.tolist() == [2.4]
+    assert "unfinished_line" in codes(lines)
+
+
+# ------------------------------------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["step,loss,grad_norm,lr", "Iteration,Train Loss,Grad Norm,Learning Rate", "iter,lm loss,gnorm,learning_rate",
+     "_step,train/loss,train/grad_norm,train/lr", "global_step,train_loss,gradient_norm,lr"],
+)  # fmt: skip
+def test_spellings(written, header):
+    log = read_training_log(written(f"{header}\n0,10.5,1.5,0.0001\n1,10.25,1.25,0.0002\n", "run.csv"))
+    assert log["loss"].tolist() == [10.5, 10.25] and log["grad_norm"].tolist() == [1.5, 1.25]
+    assert log["lr"].tolist() == [1e-4, 2e-4]
+
+
+def test_units_are_said_or_asked(written):
+    bits = read_training_log(written("step,loss (bits/token)\n1,2.0\n2,1.0\n", "a.csv"))
+    np.testing.assert_allclose(bits["loss"], [2 * math.log(2), math.log(2)])
+    assert bits.loss_unit == "nats/token"
+    ppl = read_training_log(written("step,perplexity\n1,20.0\n2,inf\n", "b.csv"))
+    nan_equal(ppl["loss"], [math.log(20), math.inf])
+    bpb = read_training_log(written("step,train_bpb\n1,1.0\n", "c.csv"))
+    assert bpb.loss_unit == "nats/byte" and bpb["loss"][0] == pytest.approx(math.log(2))
+    whole = read_training_log(written("step,train_bpb\n1,1.0\n", "c.csv"), bytes_per_token=4.0)
+    assert whole.loss_unit == "nats/token" and whole["loss"][0] == pytest.approx(4 * math.log(2))
+    assert read_training_log(written("step,loss\n1,1.0\n", "d.csv")).loss_unit == "unstated"
+    with pytest.raises(UnitError, match="nats/token"):
+        read_training_log(written("step,loss\n1,1.0\n", "d.csv"), loss_unit="bananas")
+
+
+def test_odd_cells(written):
+    text = (
+        "step;loss;mfu;step time (ms);tokens\r\n"
+        "1.000;10,5;41%;120,5 ms;1.048.576\r\n"
+        "2.000;nan;0,40;121;2.097.152\r\n"
+        "3.000;;38%;;\r\n"
+    )
+    log = read_training_log(written(text, "german.csv"))
+    assert log["step"].tolist() == [1000, 2000, 3000] and log["tokens"][:2].tolist() == [1_048_576, 2_097_152]
+    assert log.steps.absent["loss"].tolist() == [False, False, True]
+    np.testing.assert_allclose(log["mfu"], [0.41, 0.40, 0.38])
+    assert log["step_s"][1] == pytest.approx(0.121)
+    assert quantity("1,234 tok/s") == 1234.0 and quantity("-Infinity") == -math.inf
+
+
+def test_columns_that_are_in_doubt_are_asked_for(written):
+    path = written("step,loss,train_loss\n1,2.0,3.0\n", "run.csv")
+    with pytest.raises(DataError, match="loss and train_loss could each be the loss"):
+        read_training_log(path)
+    assert read_training_log(path, columns={"loss": "train_loss"})["loss"].tolist() == [3.0]
+    with pytest.raises(DataError, match="no column 'nll'"):
+        read_training_log(path, columns={"loss": "nll"})
+    with pytest.raises(DataError, match="no quantity 'los'"):
+        read_training_log(path, columns={"los": "loss"})
+    seeds = written("seed,step,loss\n0,1,2.0\n0,2,1.9\n1,1,2.1\n", "seeds.csv")
+    with pytest.raises(DataError, match=r"column seed\) holds 2 runs"):
+        read_training_log(seeds)
+    assert read_training_log(seeds, run="1")["loss"].tolist() == [2.1]
+
+
+# ------------------------------------------------------------------------------------------- what goes wrong
+
+
+def test_unknown_format_says_what_was_tried_and_seen(written):
+    path = written("Loading model\n\nepoch one went well\nepoch two went better\n")
+    with pytest.raises(DataError) as refused:
+        read_training_log(path)
+    message = str(refused.value)
+    assert all(f.NAME in message for f in FORMATS)
+    assert "1: Loading model" in message and "4: epoch two went better" in message and "columns=" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"", "is empty"), (b"\n\n \n", "is empty"), (b"step,loss\n", "header and no rows"),
+     (b"step,loss\n1,2.0\n2,abc\n3,1.0\n", r"line 3, column 'loss': 'abc' is not a number"),
+     (b"step,loss\n1,2.0\n2\n3,1.0\n", "line 3: has 1 cells"), (b"step,loss\n,2.0\n", "no step"),
+     (b"step,lr\n1,2.0\n", "no column of losses"), (b"loss,lr\n1,2.0\n", "no column of steps"),
+     (b"PK\x03\x04rest", "binary|no format|zip"), (b"\x1f\x8b broken", "damaged")],
+)  # fmt: skip
+def test_bad_files_are_refused_with_the_place(written, content, why):
+    with pytest.raises(DataError, match=why):
+        read_training_log(written(content, "run.csv"))
+
+
+def test_missing_files_and_addresses(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        read_training_log(tmp_path / "none.csv")
+    with pytest.raises(DataError, match="download"):
+        read_training_log("https://example.org/log.csv")
+    with pytest.raises(DataError, match="a folder"):
+        read_training_log(tmp_path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
+def test_encodings(written, encoding):
+    text = samples.NANOGPT.replace("saving", "gespeichert nach Prüfung, saving")
+    assert read_training_log(written(text.encode(encoding)))["loss"].tolist()[0] == 10.9893
+
+
+def test_two_encodings_in_one_file_and_the_zeros_of_a_crash(written):
+    first, rest = samples.NANOGPT.encode().split(b"iter 30", 1)
+    mixed = first + ("iter 30" + rest.decode()).encode("utf-16-le")
+    log = read_training_log(written(mixed))
+    assert log["step"].tolist() == [0, 10, 20, 30] and "nul_bytes" in codes(log)
+    crashed = read_training_log(written(first + b"\0" * 4096 + b"\niter 30" + rest))
+    assert crashed["step"].tolist() == [0, 10, 20, 30]
+    assert "line 9" in next(f.message for f in crashed.findings if f.code == "nul_bytes")
+
+
+def test_packed_and_crlf(written):
+    plain = read_training_log(written(samples.MEGATRON))
+    packed = read_training_log(
+        written(gzip.compress(samples.MEGATRON.replace("\n", "\r\n").encode()), "log.gz")
+    )
+    nan_equal(plain["loss"], packed["loss"])
+    assert plain.lines.tolist() == packed.lines.tolist()
+
+
+def test_interleaved_ranks(written):
+    def text(loss, mark):
+        lines = [f"{mark(rank)}iter {10 * i}: loss {loss(i, rank):.4f}, time 100.00ms, mfu 40.00%"
+                 for i in range(20) for rank in (2, 0, 1)]  # fmt: skip
+        lines += lines[45:] * 2  # restarted twice at iteration 150
+        return "\n".join(lines) + "\n"
+
+    marked = read_training_log(written(text(lambda i, rank: 5 - 0.1 * i + rank, lambda r: f"[rank{r}]: ")))
+    again = [*range(20), *range(15, 20), *range(15, 20)]
+    assert marked["step"].tolist() == [10 * i for i in again]
+    np.testing.assert_allclose(marked["loss"], [6 - 0.1 * i for i in again])  # the mean of 0, 1, 2 above
+    found = next(f for f in marked.findings if f.code == "ranks")
+    assert found.severity == "warning" and "3 processes" in found.message
+    assert marked.lines[:3].tolist() == [1, 4, 7]
+    same = read_training_log(written(text(lambda i, rank: 5 - 0.1 * i, lambda r: "")))
+    np.testing.assert_allclose(same["loss"], [5 - 0.1 * i for i in again])
+    assert next(f for f in same.findings if f.code == "ranks").severity == "info"
+
+
+def test_a_restart_is_no_second_rank(written):
+    """Steps written again after a restart stay rows of their own, in the order of the file."""
+    steps = np.r_[0:60, 40:100]
+    log = read_training_log(written(samples.csv(step=steps, loss=samples.curve(120)), "run.csv"))
+    assert log["step"].tolist() == steps.tolist() and not codes(log)
+    twice = samples.csv(step=np.arange(9), loss=np.arange(9.0))  # appended, header and all
+    log = read_training_log(written(twice * 2, "run.csv"))
+    assert log["step"].tolist() == [*range(9)] * 2 and "header_again" in codes(log)
+
+
+def test_a_log_cut_off_keeps_all_but_its_last_line(written):
+    log = read_training_log(written("step,loss,lr\n1,2.0,0.1\n2,1.9,0.1\n3,1.", "run.csv"))
+    assert log["step"].tolist() == [1, 2] and "unfinished_line" in codes(log)
+
+
+def test_long_logs_are_read_in_seconds(written):
+    import time
+
+    n = 50_000
+    lines = [f"iter {i}: loss {5 + 1 / (i + 1):.4f}, time 120.00ms, mfu 41.00%" for i in range(n)]
+    path = written("\n".join(lines))
+    begin = time.process_time()
+    assert len(read_training_log(path)) == n
+    assert time.process_time() - begin < 10.0
