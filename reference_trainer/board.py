@@ -25,7 +25,7 @@ class Board:
     results : dict of run id to result
         Runs that are over, with what their ``result.json`` says.
     errors : dict of run id to str
-        Runs that cannot go on in this session, and why. The next session tries them again.
+        Runs that cannot go on in this sweep, and why. The next one tries them again.
     rates : dict of size to float
         Learning rates that are known by now.
     running : set of run ids
@@ -40,7 +40,7 @@ class Board:
         self.running: set[str] = set()
 
     def settled(self, run_id: str) -> bool:
-        """Tell whether nothing more happens to a run in this session."""
+        """Tell whether nothing more happens to a run in this sweep."""
         return run_id in self.results or run_id in self.errors
 
     @property

@@ -47,7 +47,7 @@ class SweepResult:
     ok, failed, left : int
         Points made; runs that failed; runs still to do. Short runs that try rates are not among them.
     steps : int
-        Updates made in this session by the runs that it ended.
+        Updates made by this sweep in the runs that ended or stopped.
     rates : mapping of size to float
         Learning rates that were used.
     errors : mapping of run id to str
@@ -178,7 +178,7 @@ def _loop(
 
 
 def _fault(answer: Mapping[str, Any], stopping: bool) -> str:
-    """Return why a run cannot go on in this session, or nothing where it is over or was asked to stop."""
+    """Return why a run cannot go on in this sweep, or nothing where it is over or was asked to stop."""
     if "error" in answer:
         return str(answer["error"])
     if "died" in answer:
