@@ -7,6 +7,7 @@ from typing import Any
 
 from reference_trainer.data.shards import TokenSet
 from reference_trainer.errors import ConfigError
+from reference_trainer.inject import parse_faults
 from reference_trainer.operation import require
 
 #: What may end a run; the rest of a configuration is the same run at any length.
@@ -44,6 +45,7 @@ def check(config: Any) -> None:
             f"(batch_seqs x seq_len): give more tokens or a smaller batch",
             column="tokens",
         )
+    parse_faults(config.inject)
     arch = config.arch(config.vocab or 2)
     if arch.head_dim % 2:
         raise ConfigError(

@@ -109,6 +109,11 @@ class Limits:
         """Return the seconds left until the horizon and the seconds a step takes."""
         return self.seconds_left(), self.step_s
 
+    def note(self, reason: str) -> None:
+        """Write a line into the guard's ledger: the time itself is on the clock already."""
+        if self.guard is not None:
+            self.guard.charge(reason, 0.0)
+
     def refusal(self, step: int) -> str:
         """Return why the next step must not be made ("budget", "time"), or "".
 

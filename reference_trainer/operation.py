@@ -19,9 +19,15 @@ _CHOICES = {
     "attention": ("auto", "sdpa", "flash"),
     "device": ("auto", "cpu", "cuda"),
     "billing_granularity": ("second", "minute", "hour"),
+    "recovery": ("auto", "ask", "off"),
 }
-_POSITIVE = ("log_every", "keep", "checkpoint_every", "cap_usd", "max_step_s")
-_NOT_NEGATIVE = ("eval_every", "probe_every", "usd_per_hour", "peak_tflops")
+_POSITIVE = (
+    *("log_every", "keep", "checkpoint_every", "cap_usd", "max_step_s"),
+    *("recovery_wait", "recovery_skip", "snapshots"),
+)
+_NOT_NEGATIVE = (
+    *("eval_every", "probe_every", "usd_per_hour", "peak_tflops", "recovery_margin", "snapshot_every"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +58,14 @@ class Operation:
         Steps between readings of the device's ring of measurements.
     probe_every : int
         Steps between readings of the activations of every block; 0: never.
+    recovery : {"auto", "ask", "off"}
+        What happens when the loss is hurt: the playbook (`reference_trainer.recovery`) is followed, or written down
+        as proposals in ``interventions.jsonl`` and not followed, or nobody looks.
+    recovery_wait, recovery_skip, recovery_margin : int
+        Steps from an alarm to the second look; batches left out with the first attempt; steps before the first
+        alarm that a second attempt goes back to, for which a checkpoint is kept.
+    snapshot_every, snapshots : int
+        Steps between states kept in the host's memory, 0 for none, and how many: 12 bytes a parameter each.
     cap_usd, usd_per_hour : float
         Cap on the bill; price of the whole machine.
     billing_granularity, instance, max_step_s
@@ -78,6 +92,12 @@ class Operation:
     keep: int = 2
     log_every: int = 10
     probe_every: int = 0
+    recovery: str = "ask"
+    recovery_wait: int = 200
+    recovery_skip: int = 20
+    recovery_margin: int = 1000
+    snapshot_every: int = 0
+    snapshots: int = 4
     cap_usd: float = math.inf
     usd_per_hour: float = 0.0
     billing_granularity: str = "second"
@@ -127,7 +147,10 @@ class Operation:
     def hash(self, *without: str) -> str:
         """Return a hash of what decides the weights: of no field of this class, and not of those named."""
         left_out = {field.name for field in dataclasses.fields(Operation)} | set(without)
-        kept = {k: v for k, v in sorted(dataclasses.asdict(self).items()) if k not in left_out}
+        values = dataclasses.asdict(self)
+        if not values.get("inject"):
+            left_out.add("inject")  # without faults it is the run it was before there were any
+        kept = {k: v for k, v in sorted(values.items()) if k not in left_out}
         return hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:16]
 
     def __str__(self) -> str:

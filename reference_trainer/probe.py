@@ -9,12 +9,12 @@ from reference_trainer.machine import Place
 
 
 @torch.no_grad()
-def activations(model: nn.Module, batch: Tensor, place: Place) -> dict[str, float]:
-    """Return the root mean square of the residual stream after each block, for sequences (B, T + 1)."""
+def activations(model: nn.Module, tokens: Tensor, place: Place) -> dict[str, float]:
+    """Return the root mean square of the residual stream after each block, for inputs (B, T)."""
     found: list[Tensor] = []
     model.eval()
     with place.autocast():
-        model(batch[:, :-1], batch[:, 1:], found)
+        model(tokens, tokens, found)
     model.train()
     return {f"rms_{i}": value for i, value in enumerate(torch.stack(found).tolist())}
 

@@ -139,15 +139,17 @@ class Recorder:
                 self._progress.say(f"step {step:,}: validation loss {values['loss']:.4f} nats/token")
 
     def action(self, step: int, action: Action) -> None:
-        """Write down what the observer asks for."""
+        """Write down what the observer asks for; what it repeats is paid for, so the budget's ledger says why."""
+        if action.to_step is not None:
+            self.limits.note(f"{action.kind} from step {step} to {action.to_step}: {action.why}")
         values = asdict(action)
         self.event("action", step, {"do": values.pop("kind"), **values})
         if self._writes:
             self._progress.say(f"step {step:,}: {action.kind}: {action.why}")
 
     def probe(self, step: int, model: nn.Module, batch: Tensor) -> None:
-        """Write down how large the residual stream is after each block, on one sequence (T + 1) of a batch."""
-        self.event("activations", step, activations(model, batch[:1], self.place))
+        """Write down how large the residual stream is after each block, on one sequence of a batch."""
+        self.event("activations", step, activations(model, batch[:1, : self.config.seq_len], self.place))
 
     def waiting(self) -> AbstractContextManager[None]:
         """Count the seconds inside as waiting for data."""

@@ -23,6 +23,7 @@ from reference_trainer import checkpoint
 from reference_trainer.disk import sync_folder
 from reference_trainer.errors import CheckpointError, ResumeError
 from reference_trainer.operation import Operation
+from reference_trainer.snapshots import Snapshots
 
 #: Parts of a manifest that say which run it is: all but the horizon, which may be extended or branched.
 IDENTITY = ("trunk_hash", "train_hash")
@@ -123,13 +124,16 @@ class RunFolder:
                 self.checkpoints, step, model=model.state_dict(),
                 optimizer=checkpoint.optimizer_tensors(model, optimizer), manifest=manifest,
             )  # fmt: skip
+            if before_alarm is None and config.recovery == "auto":
+                before_alarm = step  # the next alarm cannot be older: a state well before it stays
             checkpoint.rotate(
-                self.checkpoints, keep=config.keep, protect=config.checkpoint_at, before_alarm=before_alarm
-            )
+                self.checkpoints, keep=config.keep, protect=config.checkpoint_at, before_alarm=before_alarm,
+                margin=config.recovery_margin,
+            )  # fmt: skip
         self.saved_at = step
 
-    def go_back(self, to_step: int) -> checkpoint.Loaded:
-        """Return the newest checkpoint at or before a step; newer ones are set aside.
+    def go_back(self, to_step: int, snapshots: Snapshots) -> checkpoint.Loaded:
+        """Return the newest state at or before a step, in memory or on the disk; newer ones are set aside.
 
         Raises
         ------
@@ -137,18 +141,25 @@ class RunFolder:
             There is none that old.
         """
         old = [s for s in checkpoint.steps(self.checkpoints) if s <= to_step]
+        found, saved_at = snapshots.newest(to_step), -1
         for step in reversed(old):
+            if found is not None and found.step > step:
+                saved_at = step
+                break
             try:
-                found = checkpoint.load(checkpoint.at(self.checkpoints, step))
+                found, saved_at = checkpoint.load(checkpoint.at(self.checkpoints, step)), step
+                break
             except CheckpointError:
                 continue
-            if self.writes:
-                checkpoint.abandon(self.checkpoints, after=step)
-            self.saved_at = step
-            return found
-        raise ResumeError(
-            f"{self.checkpoints}: no checkpoint at or before step {to_step}", source=str(self.path)
-        )
+        if found is None:
+            raise ResumeError(
+                f"{self.checkpoints}: no checkpoint at or before step {to_step}", source=str(self.path)
+            )
+        snapshots.forget(after=found.step)
+        if self.writes:
+            checkpoint.abandon(self.checkpoints, after=found.step)
+        self.saved_at = saved_at
+        return found
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file of the run, whole or not at all."""

@@ -28,8 +28,9 @@ from reference_trainer.config_check import HORIZON, check, check_data
 from reference_trainer.data.order import Batches
 from reference_trainer.data.shards import TokenSet
 from reference_trainer.errors import ResumeError
-from reference_trainer.hooks import Observer, Silent
-from reference_trainer.interventions import batch_at, intervention, lr_factor_at
+from reference_trainer.hooks import Observer
+from reference_trainer.inject import Faults
+from reference_trainer.interventions import batch_at, intervention, lr_factor_at, not_before
 from reference_trainer.limits import Limits
 from reference_trainer.machine import Place
 from reference_trainer.operation import Operation
@@ -37,7 +38,9 @@ from reference_trainer.probe import norms
 from reference_trainer.recorder import Recorder
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.signals import Stop
+from reference_trainer.snapshots import Snapshots
 from reference_trainer.state import State
+from reference_trainer.watch import observer_of
 from scaling.architecture import Arch
 
 # ------------------------------------------------------------------------------------------------ configuration
@@ -78,6 +81,7 @@ class Config(Operation):
     z_loss: float = 0.0
     seed: int = 0
     precision: str = "auto"  # bf16: autocast, weights and optimizer stay fp32
+    inject: str = ""  # faults on purpose, to rehearse: "lr_spike@600x5:100; random_labels@700x20"
     # horizon: whichever ends first, the cooldown inside it
     tokens: float = math.inf
     hours: float = math.inf
@@ -107,9 +111,7 @@ class Config(Operation):
 def rotate(x: Tensor, turn: Tensor) -> Tensor:
     """Rotary positions: the pairs (2i, 2i + 1) of every head, (B, T, heads, width), turned with the position."""
     pairs = torch.unflatten(x, -1, (-1, 2))
-    if (
-        x.device.type == "cpu" and x.dtype == torch.float32
-    ):  # one pass as complex numbers; compilers prefer the other
+    if x.device.type == "cpu" and x.dtype == torch.float32 and not torch.compiler.is_compiling():  # one pass
         return torch.view_as_real(torch.view_as_complex(pairs) * torch.view_as_complex(turn)).flatten(-2)
     (a, b), (cos, sin) = pairs.unbind(-1), turn.unbind(-1)
     return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2).type_as(x)
@@ -272,8 +274,8 @@ def evaluate(model: nn.Module, val: TokenSet, config: Config, place: Place, stop
 
 
 def update(model: nn.Module, optimizer: torch.optim.AdamW, batch: Tensor, step: int, config: Config,
-           place: Place, old: list[Tensor]) -> list[Tensor]:  # fmt: skip
-    """Make one step; return `SIGNALS` but the rate. `old` is room for the weights before it."""
+           place: Place, old: list[Tensor], damage: float = 1.0) -> list[Tensor]:  # fmt: skip
+    """Make one step; return `SIGNALS` but the rate. `old`: room for the weights before it; `damage`: see `Faults`."""
     loss = torch.zeros((), device=place.device)
     parts = torch.split(batch, config.micro_seqs or len(batch))
     for i, part in enumerate(parts):
@@ -281,9 +283,9 @@ def update(model: nn.Module, optimizer: torch.optim.AdamW, batch: Tensor, step: 
             place.seed(int(np.random.SeedSequence((config.seed, step, i, place.rank)).generate_state(1)[0]))
         with place.no_sync(model) if i < len(parts) - 1 else nullcontext():
             with place.autocast():
-                losses, z = model(part[:, :-1], part[:, 1:])
+                losses, z = model(part[:, : config.seq_len], part[:, -config.seq_len :])
             # Every token weighs the same, however the batch is cut; processes are averaged, hence their number.
-            ((losses + z).sum() * (place.world / config.step_tokens)).backward()
+            ((losses + z).sum() * (place.world / config.step_tokens * damage)).backward()
         loss += losses.detach().sum() / config.step_tokens
     if place.world > 1:
         dist.all_reduce(loss)
@@ -298,13 +300,14 @@ def update(model: nn.Module, optimizer: torch.optim.AdamW, batch: Tensor, step: 
 
 
 def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
-    """Train until the horizon, the cap, a signal or the observer ends it; return what `result.json` holds."""
-    observer, state = observer or Silent(), State()
+    """Train until horizon, cap, signal or observer (`None`: that of the configuration) end it; return the result."""
     place = machine.join(config.device, config.precision, config.compile, config.attention)
+    observer, state = observer or observer_of(config, writes=place.rank == 0), State()
     data, val = TokenSet.open(config.train_data), TokenSet.open(config.val_data)
     batches = Batches(data, config.seq_len, config.batch_seqs, config.seed, place.rank, place.world)
     arch = config.arch(data.vocab)
     check_data(config, data, val)
+    faults, snapshots = Faults(config.inject, config.seed, data.vocab), Snapshots(config)
     torch.manual_seed(config.seed)
     plain = Decoder(arch, config, place.flash).to(place.device)
     optimizer = torch.optim.AdamW(
@@ -327,26 +330,22 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
         for row in rows:
             state.vetoed = 0 if row["finite"] else state.vetoed + 1
             if (action := observer.observe(int(row["step"]), row)).kind != "continue":
+                action = not_before(state.began, action)
                 record.action(state.step, action)
                 changes = state.interventions + intervention(action, state.step)
                 if action.to_step is not None:
-                    saved = run.go_back(action.to_step)
+                    saved = run.go_back(action.to_step, snapshots)
                     state = restore(saved)
                     observer.go_back(saved.manifest["observer"])
                 state.interventions = changes
                 return "observer" if action.kind == "stop" else ""
         return "not finite" if state.vetoed >= MOST_VETOED else ""
 
-    def save() -> None:
+    def here() -> dict[str, Any]:
+        """Return what going on from here needs beside the tensors."""
         state.unobserved += record.read()  # observed when they would have been: stopping must change nothing
         state.wall_s, state.cools_at = limits.wall_s, cooldown_start(total_steps(state, config), config)
-        manifest = {
-            **identity,
-            **record.state_dict(),
-            "state": asdict(state),
-            "observer": observer.state_dict(),
-        }
-        run.save(state.step, plain, optimizer, manifest, config, observer.open_alarm)
+        return {"state": asdict(state), "observer": observer.state_dict()}
 
     with RunFolder(config.run_dir, writes=place.rank == 0) as run, Stop() as stop:
         if (start := run.start(config.start_from, identity)) is not None:
@@ -383,20 +382,28 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
                     ended, left, pace = place.agree((stop.requested or limits.refusal(step), *limits.pace()))
                     state.ends_at = pulled_in(state, config, left, pace)
                 due = step > 0 and (step % config.checkpoint_every == 0 or step in config.checkpoint_at)
+                due |= (
+                    run.saved_at < 0 and config.recovery == "auto"
+                )  # something to go back to, whatever comes
                 if step != run.saved_at and (ended or due or stop.save_requested):
                     stop.save_requested = False
                     with record.aside():
-                        save()
+                        manifest = {**identity, **here(), **record.state_dict()}
+                        run.save(step, plain, optimizer, manifest, config, observer.open_alarm)
+                if snapshots.due(step):
+                    snapshots.take(step, plain, optimizer, here())
                 if ended:
                     return record.finish(ended, step, state.began)
-                rate = lr_at(step, total_steps(state, config), config) * lr_factor_at(
-                    step, state.interventions
-                )
+                changes = state.interventions
+                rate = lr_at(step, total_steps(state, config), config) * lr_factor_at(step, changes)
+                rate *= faults.lr_factor(step, changes)
                 for group in optimizer.param_groups:
                     group["lr"] = rate * group["lr_factor"]
                 with record.waiting():
-                    batch = place.put(batches(batch_at(step, state.interventions)))
-                signals = update(model, optimizer, batch, step, config, place, old)
+                    index = batch_at(step, changes)
+                    batch = place.put(faults.batch(index, batches(index)))
+                damage = faults.strike(step, plain, optimizer, changes)
+                signals = update(model, optimizer, batch, step, config, place, old, damage)
                 state.step += 1
                 record.push(state.step, [*signals, rate])
                 if config.probe_every and state.step % config.probe_every == 0:
