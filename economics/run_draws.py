@@ -247,17 +247,17 @@ def _factor(factor: Factor, seed: int, stream: int, n: int) -> Array:
     return _kept(factor.sample(_rng(seed, stream), n))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _normal(seed: int, stream: int, n: int) -> Array:
     return _kept(normal(_rng(seed, stream), n))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _mfu(mfu: LogitT, seed: int, n: int) -> Array:
     return _kept(mfu.sample(_rng(seed, 0), n))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _price(quote: PriceQuote, seed: int, n: int) -> Array:
     first = quote.providers[0]
     same = all(

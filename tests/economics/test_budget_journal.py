@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ import time as real_time
 
 import pytest
 
-from economics.budget import AHEAD_S, BudgetGuard
+from economics.budget import AHEAD_S, BudgetExceeded, BudgetGuard
 from scaling.errors import DataError
 
 #: A process that keeps a journal until it is told to end.
@@ -265,7 +267,7 @@ def test_a_journal_that_cannot_be_written_says_so(tmp_path):
 def test_a_step_with_a_journal_is_cheap(tmp_path):
     """About 7 microseconds; a flush to the disk takes a hundred times as long."""
     guard = BudgetGuard(1e6, 2.0, journal=tmp_path / "bill.json")
-    for _ in range(300):
+    for _ in range(50):
         guard.charge("disk", 0.01)
     best = 1.0
     for _ in range(5):
@@ -274,3 +276,50 @@ def test_a_step_with_a_journal_is_cheap(tmp_path):
             guard.step()
         best = min(best, (real_time.perf_counter() - begin) / 200)
     assert best < 200e-6
+
+
+# --- the promise ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_cap_holds_over_machines_that_die_at_any_moment(tmp_path, seed, monkeypatch):
+    """Random steps, deaths, waits, ends told and untold: what the provider bills stays within."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # thousands of simulated seconds, no power cut
+    rng = random.Random(seed)
+    time, path = Time(), tmp_path / "bill.json"
+    unit = rng.choice([1.0, 60.0])
+    price, cap, step_s = rng.uniform(1, 100), rng.uniform(1, 20), rng.uniform(0.05, 20)
+    bill, told = 0.0, None
+    for machine in range(12):
+        began = time.now
+        settings = {"clock": time, "instance": f"m{machine}", "billing_granularity": unit, "max_step_s": step_s,
+                    "final_save_s": 5, "shutdown_s": 5}  # fmt: skip
+        launcher = BudgetGuard(cap, price, **settings)  # asks before the machine is started
+        if path.exists():
+            launcher.load_state_dict(json.loads(path.read_text()), previous_ended_at=told)
+        try:
+            launcher.check()
+        except BudgetExceeded:
+            break
+        guard = BudgetGuard(cap, price, journal=path, previous_ended_at=told, **settings)
+        steps = rng.randrange(0, 200)
+        alive = bool(guard.step())
+        while alive and steps:
+            time.now += rng.uniform(0, step_s)
+            steps -= 1
+            if rng.random() < 0.02 and guard.status().committed + 0.01 <= cap:
+                guard.charge("disk", 0.01)
+                bill += 0.01
+            alive = bool(guard.step())
+        if not alive:
+            time.now += 5
+            guard.close()
+        end = time.now + (0 if alive else 5)
+        bill += math.ceil((end - began) / unit - 1e-9) * unit / 3600 * price
+        assert bill <= cap + 1e-6, (machine, bill, cap)
+        if not alive:
+            break
+        told = end if rng.random() < 0.5 else None
+        time.now += rng.uniform(0, 30)
+        del guard
+    assert bill > 0 or price > 60
