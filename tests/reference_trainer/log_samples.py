@@ -51,7 +51,7 @@ grad norm: 0.164 | number of skipped iterations:   0 | number of nan iterations:
  time per iteration (s): 104.71 | learning rate: 5.279E-05 | global batch size:  2048 | loss scale: 4096.0 | grad norm:\
  0.164 | number of skipped iterations:   1 | number of nan iterations:   0 | samples per second: 19.55 |
 [default7]: iteration    31215/  115311 | consumed samples:     52109056 | consumed tokens: 106719346688 | elapsed\
- time per iteration (s): 104.9 | learning rate: 5.279E-05 | global batch size:  2048 | number of skipped iterations:   0 | \
+ time per iteration (s): 104.9 | learning rate: 5.279E-05 | number of skipped iterations:   0 | \
 number of nan iterations:   1 | samples per second: 19.523 |
 ------------------------------------------------------------------------------------------
  validation loss at iteration 31215 | lm loss value: 2.342049E+00 | lm loss PPL: 1.040253E+01 |
