@@ -105,6 +105,8 @@ def duration(hours: float) -> str:
     """Write hours so that they can be pictured."""
     if abs(hours) >= _NEVER:
         return "never"
+    if 0 < abs(hours) < 1 / 60:
+        return f"{3600 * hours:.2g} s"
     if abs(hours) < 1:
         return f"{60 * hours:.3g} min"
     if abs(hours) < 96:
