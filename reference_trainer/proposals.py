@@ -57,7 +57,7 @@ def proposals(
                 f"mup = true: {causes['learning rate too high']}; at width {width} muP gives the matrices "
                 f"of the blocks {base / width:.2g} of the rate they have at {base}"
             )
-    if "corrupted data" in causes or attempts > 1:
+    if next(iter(causes), "") == "corrupted data" or attempts > 1:
         evidence = causes.get("corrupted data") or f"leaving batches out {attempts} times did not help"
         out.append(f"another source of data: {evidence}")
     return out

@@ -98,7 +98,7 @@ class Watch:
         """Name the newest spike in which the loss was hurt."""
         history = self._history()
         hurt = [s for s in gather(self._alarms, history) if {"shift", "nonfinite"} & set(s.tiers)]
-        return classify(history, hurt[-1], ongoing=True) if hurt else None
+        return classify(history, hurt[-1]) if hurt else None
 
     def _write(self, step: int, move: Move) -> None:
         """Keep a move in the log: a new line, or the outcome of an open one."""
