@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,7 +167,8 @@ def _summary(log: TrainingLog) -> str:
     text += f" of {total:,.0f}" if total else ""
     if log.steps.has("loss"):
         loss = log.history()["loss"]
-        text += f"; loss {loss[0]:.4g} to {loss[-1]:.4g}"
+        ends = [f"{x:.4g}" if math.isfinite(x) else "not finite" for x in (loss[0], loss[-1])]
+        text += f"; loss {ends[0]} to {ends[1]}"
     tokens = log.step_tokens
     text += f"; {format_count(tokens)} tokens a step" if tokens else ""
     return text + "."

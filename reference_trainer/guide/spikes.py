@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from reference_trainer.guide.feature import UNEXPLAINED, Confidence, Feature
+from reference_trainer.guide.own_run import injected
 from reference_trainer.training_log import TrainingLog
 
 #: Outliers of single rows are told one by one up to this many, beyond it together.
@@ -66,12 +67,14 @@ def _one(log: TrainingLog, spike: Any, diagnosis: Any, others: list[Feature]) ->
     sure: Confidence = diagnosis.confidence
     return Feature(
         "spike", float(spike.first_step), float(max(end, spike.peak_step)), log.cite(first, last), what,
-        _decision(spike, diagnosis, others), sure, numbers,
+        _decision(log, spike, diagnosis, others), sure, numbers,
     )  # fmt: skip
 
 
-def _decision(spike: Any, diagnosis: Any, others: list[Feature]) -> str:
+def _decision(log: TrainingLog, spike: Any, diagnosis: Any, others: list[Feature]) -> str:
     """Name what the run did just before, if anything, else the cause with the most evidence."""
+    if faults := injected(log, spike.first_step, spike.peak_step, spike_lines(log, spike)[0]):
+        return "; ".join(faults)
     reach = 16
     for feature in others:
         if feature.kind in ("learning rate jump", "restart", "batch ramp", "gap") and (
