@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
@@ -35,55 +34,19 @@ def run_to_run(losses: Mapping[Key, Sequence[float]]) -> dict[Key, float]:
     >>> run_to_run({"a": [2.0, 2.02], "b": [4.0]})["b"]
     0.0281...
     """
-    spread = {
-        point: (_variance([math.log(x) for x in values]), len(values) - 1)
-        for point, values in losses.items()
-        if len(values) > 1
-    }
-    freedom = sum(d for _, d in spread.values())
-    if not freedom:
+    import numpy as np
+
+    from scaling.isoflop.noise import moderated_variances
+
+    known = {point: values for point, values in losses.items() if values}
+    freedom = np.array([len(values) - 1 for values in known.values()], dtype=float)
+    logs = [np.log(np.asarray(values, dtype=float)) for values in known.values()]
+    variances = np.array([np.var(x, ddof=1) if len(x) > 1 else 0.0 for x in logs])
+    if not freedom.sum():
         return {}
-    pooled = sum(s * d for s, d in spread.values()) / freedom
-    common, prior = pooled, math.inf
-    if len(spread) >= _LEAST_POINTS and all(s > 0 for s, _ in spread.values()):
-        common, prior = _prior(list(spread.values()), pooled)
-    out = {}
-    for point, values in losses.items():
-        if not values:
-            continue
-        s, d = spread.get(point, (0.0, 0))
-        variance = common if prior == math.inf else (prior * common + d * s) / (prior + d)
-        out[point] = math.sqrt(variance) * sum(values) / len(values)
-    return out
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = sum(values) / len(values)
-    return sum((x - mean) ** 2 for x in values) / (len(values) - 1)
-
-
-def _prior(spread: Sequence[tuple[float, int]], pooled: float) -> tuple[float, float]:
-    """Return the common variance and its degrees of freedom; infinite where all scatter is chance."""
-    from scipy.special import polygamma, psi
-
-    e = [math.log(s) - float(psi(d / 2)) + math.log(d / 2) for s, d in spread]
-    mean, n = sum(e) / len(e), len(e)
-    extra = sum((x - mean) ** 2 for x in e) / (n - 1) - sum(float(polygamma(1, d / 2)) for _, d in spread) / n
-    if extra <= 0:
-        return pooled, math.inf
-    half = _inverse_trigamma(extra)
-    return math.exp(mean + float(psi(half)) - math.log(half)), 2 * half
-
-
-def _inverse_trigamma(x: float) -> float:
-    """Return y with trigamma(y) = x, by Newton's method on 1/trigamma (Smyth 2004, appendix)."""
-    from scipy.special import polygamma
-
-    y = 0.5 + 1 / x
-    for _ in range(50):
-        value = float(polygamma(1, y))
-        step = value * (1 - value / x) / float(polygamma(2, y))
-        y += step
-        if abs(step) < 1e-10 * y:
-            break
-    return y
+    if np.count_nonzero(freedom) < _LEAST_POINTS:
+        variances = np.full_like(variances, variances @ freedom / freedom.sum())
+    else:
+        variances, _ = moderated_variances(variances, freedom)
+    means = [float(np.mean(np.asarray(values, dtype=float))) for values in known.values()]
+    return {point: float(np.sqrt(v)) * m for point, v, m in zip(known, variances, means, strict=True)}

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from economics.cli import budget, cost, hardware, plan, prices
 from economics.cli.spelling import as_commands
-from scaling.cli.group import Commands
-from scaling.cli.output import say
+from scaling.cli.group import Commands, program
 
 _HELP = (
     "What a training run costs, with an interval, from dated prices and measured throughputs.\n\n"
@@ -29,33 +24,7 @@ class Economics(Commands):
     spelling = staticmethod(as_commands)
 
 
-app = typer.Typer(
-    name="economics",
-    cls=Economics,
-    help=_HELP,
-    epilog=_EPILOG,
-    add_completion=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
-
-
-def _version(value: bool) -> None:
-    if value:
-        import scaling
-
-        say(f"isoflop {scaling.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    pass
-
+app = program("economics", _HELP, _EPILOG, Economics)
 
 for _command in (cost.cost, cost.compare, budget.budget, hardware.gpus, hardware.energy):
     app.command()(_command)

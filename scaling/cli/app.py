@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from scaling.cli import audit, datasets, fit, isoflop, plot, predict, report
-from scaling.cli.group import Commands
-from scaling.cli.output import say
+from scaling.cli.group import program
 
 _HELP = (
     "From a table of training runs to the compute-optimal parameters and tokens, with honest intervals.\n\n"
@@ -22,33 +17,7 @@ _EPILOG = (
 )
 
 
-app = typer.Typer(
-    name="scaling",
-    cls=Commands,
-    help=_HELP,
-    epilog=_EPILOG,
-    add_completion=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
-
-
-def _version(value: bool) -> None:
-    if value:
-        import scaling
-
-        say(f"isoflop {scaling.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    pass
-
+app = program("scaling", _HELP, _EPILOG)
 
 for _command in (fit.fit, predict.predict, audit.audit, plot.plot, report.report, isoflop.isoflop):
     app.command()(_command)

@@ -1,15 +1,14 @@
 """The command group that the programs share: help when called bare, errors as words and exit codes."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from typer.core import TyperGroup
 
 from scaling.cli import failures
-from scaling.cli.output import as_options, finish, never_stumble
+from scaling.cli.output import as_options, finish, never_stumble, say
 
 
 class Commands(TyperGroup):
@@ -40,3 +39,28 @@ class Commands(TyperGroup):
         if standalone_mode:
             sys.exit(code)
         return code
+
+
+def program(name: str, help: str, epilog: str, group: type[Commands] = Commands) -> typer.Typer:
+    """Return a program without commands yet: its help, ``--version``, and errors as words and exit codes."""
+    app = typer.Typer(
+        name=name, cls=group, help=help, epilog=epilog, add_completion=True, rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+    )  # fmt: skip
+
+    def show(value: bool) -> None:
+        if value:
+            import scaling
+
+            say(f"isoflop {scaling.__version__}")
+            raise typer.Exit
+
+    @app.callback()
+    def _root(
+        version: Annotated[
+            bool, typer.Option("--version", callback=show, is_eager=True, help="Show the version.")
+        ] = False,
+    ) -> None:
+        pass
+
+    return app
