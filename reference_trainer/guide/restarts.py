@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reference_trainer.guide.feature import Confidence, Feature, steps_text
-from reference_trainer.guide.signals import lagged, level_change, residual
+from reference_trainer.guide.feature import Confidence, Feature, cite, steps_text, timeline
+from reference_trainer.guide.signals import MAD, lagged, level_change, residual
 from reference_trainer.training_log import TrainingLog
 
 #: Rows of a piece, on average, below which a log is an excerpt.
@@ -14,6 +14,8 @@ _EXCERPT = 12
 _LONG, _LEAST_S = 10.0, 600.0
 #: Rows that must agree before data are said to be the same, and the z that they must agree by.
 _LEAST_ROWS, _Z = 48, 8.0
+#: Borders of passes that are looked at, and steps after a restart whose losses are compared.
+_PASSES, _COMPARED = 50, 64
 
 
 def read_restarts(log: TrainingLog) -> tuple[list[Feature], list[int]]:
@@ -26,7 +28,7 @@ def read_restarts(log: TrainingLog) -> tuple[list[Feature], list[int]]:
     usual = float(np.median(advance[advance > 0])) if np.any(advance > 0) else 1.0
     back = (np.flatnonzero(advance <= 0) + 1).tolist()
     jumps = (np.flatnonzero(advance > max(3.0 * usual, usual + 2)) + 1).tolist()
-    out = [_restart(log, row) for row in back]
+    out = [_restart(log, row, usual) for row in back]
     if len(jumps) + len(back) >= 2 and len(step) < _EXCERPT * (len(jumps) + len(back) + 1):
         where, n = log.cite(rows.lines[0], rows.lines[-1]), len(jumps) + len(back) + 1
         what = f"the {len(step):,} rows are {n} pieces: {len(jumps)} jumps of the step forward and {len(back)} back"
@@ -43,13 +45,13 @@ def _pair(log: TrainingLog, row: int) -> str:
     return log.cite(lines[row - 1], lines[row])
 
 
-def _restart(log: TrainingLog, row: int) -> Feature:
+def _restart(log: TrainingLog, row: int, usual: float) -> Feature:
     step = log.steps.columns["step"]
     before, here = float(step[row - 1]), float(step[row])
-    lost = before - here
+    lost = before - here + usual if before > here else 0.0
     what = f"after step {before:,.0f} comes step {here:,.0f}"
     what += f": {lost:,.0f} steps were made again" if lost > 0 else ", which is written twice"
-    numbers: dict[str, object] = {"from": before, "to": here}
+    numbers: dict[str, object] = {"from": before, "to": here, "lost": lost}
     pause = _pause(log, row)
     if pause is not None and pause > _LEAST_S:
         what += f", {pause / 3600:.1f} hours later"
@@ -80,6 +82,8 @@ def _replay(log: TrainingLog, row: int) -> tuple[str, str]:
             break
         if step[i] in first:
             pairs.append((first[step[i]], i))
+        if len(pairs) >= _COMPARED:
+            break  # later steps may differ for many reasons; the first ones tell what was read
     old, new = np.array([loss[a] for a, _ in pairs]), np.array([loss[b] for _, b in pairs])
     good = np.isfinite(old) & np.isfinite(new)
     old, new = old[good], new[good]
@@ -87,13 +91,17 @@ def _replay(log: TrainingLog, row: int) -> tuple[str, str]:
         return "; too few steps overlap to tell whether the data are the same", "unknown"
     if np.array_equal(old, new):
         return (
-            f"; all {len(old):,} losses are the same to the last digit: an exact restart on the same batches",
+            f"; the {len(old):,} losses compared are the same to the last digit: an exact restart on the same batches",
             "exact",
         )
     if len(old) < 12:
         return "; too few steps overlap to tell whether the data are the same", "unknown"
     x = np.arange(len(old))
-    flat = [v - np.polyval(np.polyfit(x, v, 1), x) for v in (old, new)]
+    flat = []
+    for value in (old, new):
+        left = value - np.polyval(np.polyfit(x, value, 1), x)
+        most = 4.0 * MAD * max(float(np.median(np.abs(left))), 1e-12)
+        flat.append(np.clip(left, -most, most))
     r = float(np.corrcoef(flat[0], flat[1])[0, 1]) if min(np.ptp(f) for f in flat) > 0 else 0.0
     if r * np.sqrt(len(old)) > 4.0 and r > 0.5:
         return f"; the losses go together (r = {r:.2f}): the same batches, with other rounding", "same"
@@ -233,35 +241,38 @@ def _read_again(log: TrainingLog, row: int, end: int) -> Feature | None:
 
 def _borders(log: TrainingLog) -> tuple[list[Feature], list[str]]:
     """Look at the loss where one pass over the data ends and the next begins."""
-    unique, rate = log.facts.get("unique_tokens"), log.step_tokens
+    unique, rate, loss = log.facts.get("unique_tokens"), log.step_tokens, timeline(log.series("loss"))
     if unique is None:
         return [], [
             "how many tokens of data there are is not known, so borders of epochs cannot be looked at"
         ]
-    if rate is None:
+    if rate is None or loss is None:
         return [], ["the tokens of a step are not known, so borders of epochs cannot be looked at"]
-    step, loss, lines = log.steps.columns["step"], log.steps.columns["loss"], log.steps.lines
-    out = []
+    out: list[Feature] = []
+    quiet: list[tuple[int, float]] = []
     epoch = unique / rate
-    for k in range(1, min(int(step.max() / epoch), 20) + 1):
-        at = int(np.searchsorted(step, k * epoch))
-        if not 8 <= at < len(step) - 8:
+    for k in range(1, min(int(loss.step[-1] / epoch), _PASSES) + 1):
+        at = int(np.searchsorted(loss.step, k * epoch))
+        if not 8 <= at < len(loss) - 8:
             continue
-        change, score = level_change(loss, at, 128)
-        what = f"pass {k} over the data ends at {steps_text(k * epoch, k * epoch)}"
-        numbers = {"pass": k, "change": change, "z": score}
-        if score < -5.0:
-            what += f", and the loss drops by {-change:.3f} nats there (z = {-score:.0f})"
-            why, sure = "the data are read again, and the model remembers them", "high"
-        else:
-            what += f"; the loss does not drop there ({change:+.3f} nats, z = {score:.1f})"
-            why, sure = (
-                "the data are read again, as the tokens say; no sign that the model remembers them",
-                "medium",
-            )
-        border: Confidence = "high" if sure == "high" else "medium"
-        where = log.cite(lines[at - 1], lines[at])
+        change, score = level_change(loss.value, at, 128)
+        if score > -5.0:
+            quiet.append((at, score))
+            continue
+        what = f"pass {k} over the data ends at {steps_text(k * epoch, k * epoch)}, and the loss drops by "
+        what += f"{-change:.3f} nats there (z = {-score:.0f})"
+        why = "the data are read again, and the model remembers them"
+        here, numbers = float(loss.step[at]), {"pass": k, "change": change, "z": score}
         out.append(
-            Feature("repeated data", float(step[at]), float(step[at]), where, what, why, border, numbers)
+            Feature("repeated data", here, here, cite(log, loss, at - 1, at), what, why, "high", numbers)
+        )
+    if quiet:
+        first, last = quiet[0][0], quiet[-1][0]
+        what = f"{len(quiet)} ends of a pass over the data, every {epoch:,.0f} steps, at which the loss does not drop"
+        why = "the data are read again, as the tokens say; no sign that the model remembers them"
+        numbers = {"passes": len(quiet), "z": min(score for _, score in quiet)}
+        ends = float(loss.step[first]), float(loss.step[last])
+        out.append(
+            Feature("repeated data", *ends, cite(log, loss, first, last), what, why, "medium", numbers)
         )
     return out, []

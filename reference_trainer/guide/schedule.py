@@ -118,9 +118,10 @@ def _warmup(log: TrainingLog, rate: Series, top: int, peak: float) -> list[Featu
     step, value = rate.step[: top + 1], rate.value[: top + 1] / peak
     rising = np.mean(np.diff(value) >= -1e-9) > 0.9
     length, form = float(step[-1]), "in a shape of its own"
+    below = slice(None, -1) if len(step) > 3 else slice(None)  # the last row may be cut off at the peak
     if len(step) >= 3:
-        slope, offset = np.polyfit(step, value, 1)
-        if slope > 0 and np.quantile(np.abs(value - (slope * step + offset)), 0.95) <= 0.02:
+        slope, offset = np.polyfit(step[below], value[below], 1)
+        if slope > 0 and np.quantile(np.abs(value - (slope * step + offset))[below], 0.95) <= 0.02:
             length, form = 1.0 / slope, "linearly"
     if not rising:
         form = "unevenly"
@@ -201,4 +202,8 @@ def _jump(log: TrainingLog, after: Series, at: int, ratio: float, restarts: list
     why = UNEXPLAINED
     if any(before <= step <= here for step in restarts):
         why = "the run was started again there with another learning rate"
+    for row in log.facts.get("actions", ()):
+        begins = row["step"] if row.get("to_step") is None else row["to_step"]
+        if row.get("lr_factor", 1.0) != 1.0 and before - 1 <= begins <= here + 1:
+            why = f"the playbook: {row['do']}, because {row.get('why') or 'no reason is given'}"
     return _feature(log, after, at - 1, at, "learning rate jump", what, why, factor=ratio)

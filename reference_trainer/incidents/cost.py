@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from economics.run_estimates import dollars
 from reference_trainer.guide.feature import Feature
 from reference_trainer.training_log import TrainingLog
 
@@ -72,7 +73,13 @@ class Cost:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cost as plain types."""
-        return {**vars(self), "factors": [vars(factor) for factor in self.factors]}
+        text = None if self.usd is None else _money(self.usd)
+        return {**vars(self), "usd_text": text, "factors": [vars(factor) for factor in self.factors]}
+
+
+def _money(usd: float) -> str:
+    """Write dollars; less than a cent, as small runs cost, is not nothing."""
+    return f"${usd:.2g}" if 0.0 < usd < 0.01 else dollars(usd)
 
 
 def cost_of(log: TrainingLog, spike: Any, restarts: list[Feature], given: Given) -> Cost:
@@ -100,7 +107,7 @@ def cost_of(log: TrainingLog, spike: Any, restarts: list[Feature], given: Given)
         price = Factor(
             "price", known, "$/h", "the run's configuration" if known else "unknown: give usd_per_hour"
         )
-    restart = _restart_time(back, given)
+    restart = _restart_time(log, back, given)
     hours = usd = restart_usd = None
     if None not in (steps.value, tokens.value, pace.value) and pace.value:
         hours = float(steps.value or 0.0) * float(tokens.value or 0.0) / pace.value / 3600.0
@@ -129,7 +136,7 @@ def _restart_after(log: TrainingLog, spike: Any, restarts: list[Feature]) -> Fea
 
 def _steps(spike: Any, back: Feature | None, last: float) -> tuple[Factor, bool]:
     if back is not None:
-        lost = float(back.numbers["from"] - back.numbers["to"] + 1)
+        lost = float(back.numbers["lost"])
         here, there = (f"step {back.numbers[key]:,.0f}" for key in ("from", "to"))
         source = f"the run went back from {here} to {there} ({back.where})"
         return Factor("steps", lost, "steps", source), False
@@ -185,7 +192,7 @@ def _near(log: TrainingLog, name: str, spike: Any) -> float | None:
     return float(np.median(value[nearest]))
 
 
-def _restart_time(back: Feature | None, given: Given) -> Factor:
+def _restart_time(log: TrainingLog, back: Feature | None, given: Given) -> Factor:
     if given.restart_s is not None:
         return Factor("restart", given.restart_s, "s", "given")
     if back is None:
@@ -193,7 +200,26 @@ def _restart_time(back: Feature | None, given: Given) -> Factor:
     pause = back.numbers.get("pause_s")
     if pause is not None:
         return Factor("restart", float(pause), "s", f"the time between the rows of {back.where}")
+    if (seconds := _clock(log, back)) is not None:
+        return Factor("restart", seconds, "s", "the clock of perf.jsonl, less the steps made meanwhile")
     return Factor("restart", None, "s", "unknown: give restart_s")
+
+
+def _clock(log: TrainingLog, back: Feature) -> float | None:
+    """Return the seconds between the last reading of the clock before a run went back and the first after it.
+
+    The usual seconds of the steps that were made in between are taken off.
+    """
+    rows = log.side.get("pace")
+    if rows is None or not rows.has("wall_s") or not rows.has("step_s"):
+        return None
+    step, wall = rows.columns["step"], rows.columns["wall_s"]
+    for i in (np.flatnonzero(np.diff(step) <= 0) + 1).tolist():
+        made = (back.numbers["from"] - step[i - 1]) + (step[i] - back.numbers["to"] + 1)
+        if back.numbers["to"] <= step[i] and step[i - 1] <= back.numbers["from"] and made >= 0:
+            usual = float(np.nanmedian(rows.columns["step_s"]))
+            return max(float(wall[i] - wall[i - 1]) - float(made) * usual, 0.0)
+    return None
 
 
 def _text(factors: tuple[Factor, ...], usd: float | None, restart_usd: float | None, at_least: bool) -> str:
@@ -206,5 +232,5 @@ def _text(factors: tuple[Factor, ...], usd: float | None, restart_usd: float | N
     if restart_usd is None:
         text += " (the restart is not in it)"
     elif restart.value:
-        text += f" + {restart.value:,.0f} s of restart / 3600 x ${price.value:,.2f}/h"
-    return f"{text} = {'at least ' if at_least else ''}${usd:,.2f}"
+        text += f" + {restart.value:,.3g} s of restart / 3600 x ${price.value:,.2f}/h"
+    return f"{text} = {'at least ' if at_least else ''}{_money(usd)}"

@@ -112,7 +112,7 @@ def test_restarts_say_whether_the_batches_were_the_same(guide):
     loss = np.r_[first, again[200:], other]
     exact, shuffled = guide(step=step, loss=loss).of("restart")
     assert exact.where == "lines 301-302" and exact.numbers["same"] == "exact"
-    assert (exact.first_step, exact.last_step) == (200, 299) and "99 steps were made again" in exact.what
+    assert (exact.first_step, exact.last_step) == (200, 299) and "100 steps were made again" in exact.what
     assert shuffled.numbers["same"] == "other" and "skipped or shuffled anew" in shuffled.what
     near = np.r_[first, again[200:] + 0.003 * np.random.default_rng(1).normal(size=100)]
     (rounding,) = guide(step=step[:400], loss=near).of("restart")
