@@ -139,8 +139,25 @@ def _look_up(
     return PriceQuote(name, kind, day, providers, tuple(findings), BETWEEN[kind] if few else 0.0)
 
 
-def fixed_price(usd_per_gpu_hour: float, gpu: str | GPU = "any", market: str = "on-demand") -> PriceQuote:
+def fixed_price(
+    usd_per_gpu_hour: float,
+    gpu: str | GPU = "any",
+    market: str = "on-demand",
+    *,
+    as_of: Date | str | None = None,
+) -> PriceQuote:
     """Return a price that is known: a quote in hand, without spread.
+
+    Parameters
+    ----------
+    usd_per_gpu_hour : float
+        US dollars per hour of one GPU.
+    gpu : str or GPU
+        Accelerator it is for: then it is held against what that part costs elsewhere.
+    market : str
+        Market it is of.
+    as_of : date or str, optional
+        Day it is of; today if not given.
 
     Raises
     ------
@@ -148,6 +165,7 @@ def fixed_price(usd_per_gpu_hour: float, gpu: str | GPU = "any", market: str = "
         The price is no positive number, a placeholder of catalogs ($0.01, $700), above what any GPU costs (or
         five times the dearest quote for the part), or below a tenth of the lowest that any market saw for such a
         part. Above three times the usual price, or the dearest quote, it has a finding ``price_per_node``.
+        A day that is none.
     """
     usd = numeric(usd_per_gpu_hour)
     if not 0 < usd < math.inf:
@@ -164,7 +182,7 @@ def fixed_price(usd_per_gpu_hour: float, gpu: str | GPU = "any", market: str = "
             column="price",
         )
     name = part.name if part else "any"
-    day = today()
+    day = _day(as_of)
     row = PriceRow(provider="own quote", gpu=name, market=market_kind(market), date=day, source="given by the user",
                    usd_per_instance_hour=float(usd), gpus_per_instance=1)  # fmt: skip
     own = ProviderPrice(row.provider, float(usd), day, "", (row,))

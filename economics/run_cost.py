@@ -120,7 +120,11 @@ def cost(
 
 def _without_price(error: NoQuoteError, asked: dict[str, Any]) -> NoQuoteError:
     """Return the refusal of a run that nothing prices, with what the run takes all the same."""
-    unpriced = {**asked, "price": fixed_price(1.0, market=asked["market"]), "provider": None}
+    unpriced = {
+        **asked,
+        "price": fixed_price(1.0, market=asked["market"], as_of=asked["as_of"]),
+        "provider": None,
+    }
     run = RunCost(make_plan(unpriced), unpriced)
     answers = {name: getattr(run, name) for name in ("gpu_hours", "wall_hours", "energy_kwh", "co2_kg")}
     known = {name: answer for name, answer in answers.items() if answer is not None}

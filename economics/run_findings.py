@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -118,7 +119,8 @@ def _spot(run: RunCost) -> list[Finding]:
         growth=spot["growth"], usd_per_hour=plan.price.median * plan.n_gpus,
         on_demand_usd_per_hour=_on_demand(run),
     )  # fmt: skip
-    found = list(central.findings)
+    # The answers beside them are medians of draws, which lie above what comes of the medians of the factors.
+    found = [replace(f, message=f"{f.message} (Every factor at its median.)") for f in central.findings]
     apart = 60.0 / plan.preempted
     if (
         plan.nodes > 1
@@ -162,7 +164,7 @@ def _scope(run: RunCost) -> list[Finding]:
     if run.wall_hours.value > _YEAR:
         n = run.wall_hours.value / _YEAR
         long = f"{n:,.1f}" if n < 1e6 else "more than a million"
-        years = f"the run takes {long} years on {plan.n_gpus} GPUs"
+        years = f"the run takes {long} years on {plan.n_gpus} GPU{'s' * (plan.n_gpus > 1)}"
         words = f"{years}: {'fewer interruptions' if plan.preempted else 'more of them'} would shorten it."
         found.append(Finding("takes_years", "warning", words, {"hours": run.wall_hours.value}))
     if not plan.overheads.ablations:
@@ -177,7 +179,10 @@ def _scope(run: RunCost) -> list[Finding]:
     elif run.asked["region"] is None:
         words = "no region is given: CO2 spans all countries; region='FRA' or 'gcp:us-central1' narrows it."
         found.append(Finding("region_unknown", "info", words, {}))
-    if isinstance(run.asked["price"], int | float | str) and run.asked["provider"] is not None:
-        words = "price is given, so provider is not looked up."
-        found.append(Finding("provider_unused", "info", words, {}))
+    # A run that can be taken away is held against the book's price on demand, even where its own is given.
+    idle = [name for name in ("provider", "book") if run.asked[name] is not None]
+    idle = [name for name in idle if name == "provider" or not plan.preempted]
+    if isinstance(run.asked["price"], int | float | str) and idle:
+        words = f"price is given, so {' and '.join(idle)} {'are' if len(idle) > 1 else 'is'} not looked up."
+        found.append(Finding("provider_unused", "info", words, {"arguments": idle}))
     return found

@@ -108,7 +108,7 @@ def read_price(asked: Mapping[str, Any], part: GPU) -> PriceQuote:
     if given is not None:
         if isinstance(given, str):
             given = given if (number := read_number(given)) is None else number
-        return fixed_price(given, part, market)
+        return fixed_price(given, part, market, as_of=asked["as_of"])
     return prices(part, market, asked["provider"], as_of=asked["as_of"], book=asked["book"])
 
 

@@ -8,7 +8,7 @@ one costs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -226,10 +226,7 @@ def spot_run(
     with_saves = float(
         expected_hours(work_hours, rate, interval=best, checkpoint=checkpoint_hours, restart=restart_hours)
     )
-    object.__setattr__(
-        run, "findings", spot_findings(run, best, with_saves, usd_per_hour, on_demand_usd_per_hour)
-    )
-    return run
+    return replace(run, findings=spot_findings(run, best, with_saves, usd_per_hour, on_demand_usd_per_hour))
 
 
 def _best_interval(rate: float, checkpoint: float, work: float) -> float:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from economics.interruptions import expected_hours
+from economics.run_estimates import duration, plain_number
 from scaling.findings import Finding
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def spot_findings(
                 "spot_dearer",
                 "error",
                 f"{what} is expected to cost {_dollars(run.usd)} against {_dollars(run.on_demand_usd)} on demand: "
-                f"{run.work_hours:.3g} h are {run.work_hours / every:.2g} times the {every:.2g} h between "
-                f"interruptions. {advice}",
+                f"{duration(run.work_hours)} are {plain_number(run.work_hours / every)} times the {duration(every)} "
+                f"between interruptions. {advice}",
                 {
                     "usd": run.usd,
                     "on_demand_usd": run.on_demand_usd,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from economics import GPU, add_price, cost, gpu, inference_cost, memory_fit, prices
+from economics import GPU, PriceError, add_price, cost, gpu, inference_cost, memory_fit, prices
 from economics.price_book import shipped_book
 from scaling.errors import DataError
 from scaling.published_archs import arch
@@ -181,3 +181,20 @@ def test_columns_of_a_comparison_keep_apart():
     for line in lines[1:5]:
         hours, energy = line.split()[-2:]
         assert float(hours.replace(",", "")) > 1e6 and float(energy.replace(",", "")) > 1e3, line
+
+
+@pytest.mark.parametrize("day", ["2026-13-01", "10/10/2026", 5])
+def test_a_day_that_is_none_is_refused_with_a_price_too(day):
+    with pytest.raises(PriceError, match="as_of must be a day"):
+        cost(N="7B", D="2T", gpu="H100 SXM", n_gpus=8, price=2, as_of=day)
+
+
+def test_a_price_is_of_the_day_that_was_asked_for():
+    run = cost(N="7B", D="2T", gpu="H100 SXM", n_gpus=8, price=2, as_of="2025-03-01")
+    assert str(run.plan.price.as_of) == "2025-03-01"
+
+
+def test_what_a_price_leaves_unused_is_named():
+    asked = {"N": "7B", "D": "2T", "gpu": "H100 SXM", "n_gpus": 8, "price": 2}
+    run = cost(**asked, provider="aws", book="no_such_book.csv")
+    assert "price is given, so provider and book are not looked up." in {f.message for f in run.findings}
