@@ -15,8 +15,10 @@ from scaling.errors import DataError
 from scaling.estimate import Estimate
 from scaling.findings import Finding
 from scaling.intervals import check_level
+from scaling.units import format_count
 
 _PREDICTORS = ("params", "n_gpus", "seq_len")
+_ROUNDED = 1.02  # 124M stands for 124,439,808: a size in three digits is within the range that ends there
 
 
 @dataclass(frozen=True, repr=False)
@@ -164,8 +166,9 @@ def doubts(
     for name in _PREDICTORS:
         seen, x = getattr(measured, name), float(getattr(row, name)[0])
         low, high = float(seen.min()), float(seen.max())
-        if not low <= x <= high:
-            text = f"{name} {x:.3g} lies outside what was measured, {low:.3g} to {high:.3g}."
+        if not low / _ROUNDED <= x <= high * _ROUNDED:
+            measured_from = f"{format_count(low)} to {format_count(high)}"
+            text = f"{name} {format_count(x)} lies outside what was measured, {measured_from}."
             found.append(Finding("outside_calibration", "warning", text, {name: x, "low": low, "high": high}))
     if dtype not in ("bf16", "fp16", "fp8"):
         text = f"no throughput in {dtype} was measured: the share of its peak is taken to be that of bf16."

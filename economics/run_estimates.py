@@ -15,6 +15,7 @@ from scaling.units import format_count
 LEVEL = 0.8
 #: More than this is not a number anybody reads.
 _NEVER = 1e15
+_YEARS = 10  # from so many on, time is written in years
 #: Of `order_statistics`: so many draws are sorted at once, more are divided into 2 to the power of this buckets.
 _FEW, _BUCKET_BITS = 500, 12
 _SIGN = np.uint64(1 << 63)
@@ -111,4 +112,6 @@ def duration(hours: float) -> str:
         return f"{60 * hours:.3g} min"
     if abs(hours) < 96:
         return f"{hours:.3g} h"
-    return f"{hours / 24:.3g} days" if abs(hours) < 2400 else f"{hours / 24:,.0f} days"
+    if abs(hours) < _YEARS * 8766:
+        return f"{hours / 24:.3g} days" if abs(hours) < 2400 else f"{hours / 24:,.0f} days"
+    return f"{hours / 8766:,.0f} years"

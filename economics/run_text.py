@@ -63,7 +63,7 @@ def factors(run: RunCost) -> dict[str, str]:
         "evaluation": _factor(extra.evaluation, lambda x: f"{x:.2g}" if x > 1 else f"{x:.1%}")
         + (", within the whole-run MFU" if mfu.whole_run else " of the training time"),
         "storage": f"{number(extra.stored_gb(plan.params, plan.tokens))} GB at ${extra.storage_usd_gb_month:g} per "
-        f"GB-month ({extra.listed.get('storage', 'given')}), {extra.months_kept:g} months after the run",
+        f"GB-month ({extra.listed.get('storage', 'given')}), {_months(extra.months_kept)} after the run",
         "egress": f"{number(extra.traffic_gb(plan.params))} GB at ${extra.egress_usd_gb:g} per GB "
         f"({extra.listed.get('egress', 'given')})",
     }
@@ -85,6 +85,10 @@ def _factor(factor: Factor, write: Callable[[float], str]) -> str:
     """Write a factor: its value, its 5th to 95th percentile if it has a range, and its source."""
     spread = f", {write(factor.low)} to {write(factor.high)}" if factor.low != factor.high else ""
     return f"{write(factor.value)}{spread} ({factor.source})"
+
+
+def _months(n: float) -> str:
+    return f"{n:g} month{'s' * (n != 1)}"
 
 
 def _interruptions(run: RunCost) -> str:
@@ -138,7 +142,7 @@ def _cells(e: Estimate | None, write: Callable[[float], str]) -> tuple[str, str,
 
 
 def _row(label: str, e: Estimate | None, write: Callable[[float], str]) -> str:
-    return f"  {label:12}{''.join(f'{cell:>12}' for cell in _cells(e, write))}".rstrip()
+    return f"  {label:12}{''.join(f' {cell:>11}' for cell in _cells(e, write))}".rstrip()
 
 
 def side_by_side(run: WhatIf) -> str:
@@ -150,7 +154,8 @@ def side_by_side(run: WhatIf) -> str:
     for label, name, write in _ROWS:
         a, b = (_cells(getattr(r, name), write)[0] for r in (before, run))
         d, low, high = _cells(difference[name], write)
-        lines.append(f"  {label:12}{a:>12}{b:>12}{d:>12}" + (f"  [{low}, {high}]" if low else ""))
+        lines.append(f"  {label:12} {a:>11} {b:>11} {d:>11}" + (f"  [{low}, {high}]" if low else ""))
+    lines.append("  a difference is the median over draws that both share, not the difference of two medians")
     old, new = factors(before), factors(run)
     for name in dict.fromkeys((*old, *new)):
         if old.get(name) != new.get(name):

@@ -159,3 +159,11 @@ class TestOwnSpeeds:
     def test_measurements_that_agree_do_not(self):
         both = MODEL.update(600e3, **SETUP).update(602e3, **SETUP).predict("7B", "H100 SXM", 64, 4096)
         assert both.high - both.low < 0.03
+
+
+def test_a_rounded_size_is_the_size_that_was_measured():
+    """The smallest measured model has 124,439,808 parameters, which people write as 124M."""
+    setup = {"gpu": "A100 SXM 80GB", "n_gpus": 8, "seq_len": 1024}
+    assert "outside_calibration" not in codes(MODEL.predict("124M", **setup).findings)
+    small = next(f for f in MODEL.predict("50M", **setup).findings if f.code == "outside_calibration")
+    assert small.message.startswith("params 50M lies outside what was measured, 124M to ")

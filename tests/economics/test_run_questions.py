@@ -135,3 +135,19 @@ def test_many_what_ifs_draw_nothing_again(monkeypatch):
     )
     values = [base.what_if(checkpoint_every=every).usd.value for every in np.linspace(0.02, 2.0, 50)]
     assert seeds == [] and len(set(values)) == 50
+
+
+def test_a_difference_says_that_it_is_no_difference_of_medians(run):
+    change = run.what_if(gpu="B200")
+    apart = change.usd.value - run.usd.value
+    assert change.difference["usd"].value != pytest.approx(apart, rel=0.05)
+    assert "not the difference of two medians" in repr(change)
+
+
+def test_columns_stay_apart_however_long_a_run_takes():
+    """A run of 2,000 years once had its three times written without a space between them."""
+    shown = repr(cost(N="175B", D="2T", gpu="T4", n_gpus=1, price=0.5, draws=1000))
+    line = next(line for line in shown.splitlines() if line.startswith("  wall time"))
+    assert [word for word in line.split() if word == "years"] == ["years"] * 3
+    assert "on 1 GPU:" in shown
+    assert "1 month after" in shown
