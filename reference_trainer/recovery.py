@@ -4,128 +4,27 @@
     skip     go back to just before the first evidence, and leave the next batches out
     rollback go back well before it, leave out what was suspected then and now, lower the rate x0.75
     rollback once more, the rate x0.5 of what it was at first
-    stop     with a report, and with what it would have to be changed by hand
+    stop     with a report, and with what would have to be changed by hand
 
 A cause that the log speaks for goes first: where it is the learning rate, the rate is lowered at once (x0.75, x0.5,
-x0.33). At most `most_rollbacks` in a run, whatever happens.
+x0.33); where it is the data, only by the third attempt. At most `most_rollbacks` in a run, whatever happens. What passed by itself is gone back over too (a skip) where
+it cost more than a hundredth of the run.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any
 
 from reference_trainer.hooks import CONTINUE, Action
-from reference_trainer.interventions import Intervention, batch_at, intervention
+from reference_trainer.interventions import batch_at, intervention
+from reference_trainer.playbook import Memory, Move, Name, PlaybookSettings
 from reference_trainer.spike_class import Diagnosis
-from scaling.errors import DataError
 
 #: Rates of the run after each lowering, as shares of the first.
 RATES = (0.75, 0.5, 0.33)
-
-Name = Literal["wait", "over", "skip", "rollback", "lower_lr", "stop", "recovered", "failed", "unjudged"]
-#: Moves that ask the run for something.
-TREATMENTS = ("skip", "rollback", "lower_lr", "stop")
-
-
-@dataclass(frozen=True)
-class PlaybookSettings:
-    """Numbers of the playbook.
-
-    Parameters
-    ----------
-    wait : int
-        Steps from an alarm to the second look, and from a treatment to its verdict.
-    skip : int
-        Batches left out at the first attempt.
-    lead : int
-        Steps before the first evidence that are suspected too: norms lead a loss by 1 to 3 steps.
-    margin : int
-        Steps before the first evidence that a second attempt goes back to.
-    most_rollbacks : int
-        After so many the run is stopped.
-    patience : int
-        How often a loss on its way back is given another `wait`.
-    withheld : int
-        Updates withheld in a row that are not waited for any longer.
-    """
-
-    wait: int = 200
-    skip: int = 20
-    lead: int = 3
-    margin: int = 1000
-    most_rollbacks: int = 3
-    patience: int = 2
-    withheld: int = 10
-
-    def __post_init__(self) -> None:
-        """Refuse numbers that make no sense."""
-        for name, value in asdict(self).items():
-            least = 1 if name in ("wait", "skip", "withheld") else 0
-            if value < least:
-                raise DataError(f"{name} must be at least {least}, got {value}", column=name)
-
-
-@dataclass(frozen=True)
-class Move:
-    """One line of the playbook's log.
-
-    Parameters
-    ----------
-    name : str
-        What is decided, or how a treatment or a wait ended.
-    action : Action
-        What the run is asked for; nothing for most.
-    first_step : int
-        Step of the first evidence of the incident.
-    diagnosis : Diagnosis or None
-        What it was taken for.
-    why : str
-        One sentence.
-    """
-
-    name: Name
-    action: Action
-    first_step: int
-    diagnosis: Diagnosis | None
-    why: str
-
-
-@dataclass
-class Memory:
-    """What a playbook remembers, as plain types.
-
-    Attributes
-    ----------
-    phase : {"calm", "waiting", "trial", "stopped"}
-        ``trial``: a treatment waits for its verdict.
-    first, deadline : int
-        First evidence of the incident; step of the next look or of the verdict.
-    level : int
-        Which line of the playbook comes next.
-    waits : int
-        How often it has waited in this incident.
-    rollbacks, lowered : int
-        Rollbacks of the run so far, and how often its rate was lowered.
-    withheld : int
-        Updates withheld in a row.
-    onset : int
-        First evidence of the incident that a running trial treats, the earliest of all attempts.
-    changes : list of dict
-        Interventions so far: they say which batch a step reads.
-    """
-
-    phase: str = "calm"
-    first: int = -1
-    deadline: int = -1
-    level: int = 0
-    waits: int = 0
-    rollbacks: int = 0
-    lowered: int = 0
-    withheld: int = 0
-    onset: int = -1
-    changes: list[Intervention] = field(default_factory=list)
 
 
 class Playbook:
@@ -163,7 +62,7 @@ class Playbook:
         finite: bool,
         diagnose: Callable[[], Diagnosis | None],
         *,
-        last: bool = False,
+        ends_at: float = math.inf,
     ) -> Move | None:
         """Look at one step.
 
@@ -173,79 +72,98 @@ class Playbook:
             Its number. After a treatment that goes back, the next is the one after that it goes back to.
         open_tiers : mapping of str to int
             Open alarms of the detector, tier to first step. Only a hurt loss (``shift``) and withheld updates
-            (``nonfinite``) are acted on: outliers and norms alone do no lasting harm.
+            (``nonfinite``) are acted on: outliers and norms alone do no lasting harm. Norms date the incident.
         finite : bool
             The update was made.
         diagnose : callable
             Returns what the incident is; asked only when something is decided.
-        last : bool
-            The run ends here: what is open is decided now.
+        ends_at : float
+            Last step of the run, as far as is known: what is open there is decided there.
 
         Returns
         -------
         Move or None
             None for nearly every step.
         """
-        m, s = self.memory, self.settings
+        m = self.memory
         m.withheld = 0 if finite else m.withheld + 1
-        hurt = [first for tier, first in open_tiers.items() if tier in ("shift", "nonfinite")]
+        hurt = self._first_evidence(step, open_tiers)
+        last = step >= ends_at
         if m.phase == "stopped":
-            return None if hurt or self.acts else self._over(step)
-        if m.phase == "trial" and hurt:
-            m.phase, m.level, m.waits = "waiting", m.level + 1, 0
-            m.first, m.deadline = min(hurt), step + s.wait
+            return None if hurt is not None or self.acts else self._over(step, ends_at, diagnose)
+        if m.phase == "trial":
+            if hurt is None:
+                return self._verdict(step) if last or step >= m.deadline else None
+            self._begin(step, hurt, open_tiers, level=m.level + 1)
             if not last:
                 return Move("failed", CONTINUE, m.first, None, f"an alarm at step {step}, before the verdict")
-        if m.phase == "trial":
-            if step < m.deadline and not last:
-                return None
-            m.phase, m.level = "calm", 0
-            if step < m.deadline:
-                return Move(
-                    "unjudged", CONTINUE, m.onset, None, f"the run ended {m.deadline - step} steps early"
-                )
-            return Move(
-                "recovered", CONTINUE, m.onset, None, f"no alarm in the {s.wait} steps after the incident"
-            )
         if m.phase == "calm":
-            if not hurt:
+            if hurt is None:
                 return None
-            m.phase, m.first, m.deadline, m.waits = "waiting", min(hurt), step + s.wait, 0
+            self._begin(step, hurt, open_tiers, level=0)
             m.onset = m.first
-            if not last and m.withheld < s.withheld:
-                return Move(
-                    "wait",
-                    CONTINUE,
-                    m.first,
-                    None,
-                    f"most pass by themselves: look again at step {m.deadline}",
-                )
-        if not hurt:
-            return self._over(step)
-        m.first = min(m.first, *hurt)
-        if step < m.deadline and not last and m.withheld < s.withheld:
+            if not last:
+                why = f"most pass by themselves: look again at step {m.deadline}"
+                return Move("wait", CONTINUE, m.first, None, why)
+        if hurt is None:
+            return self._over(step, ends_at, diagnose)
+        m.first, m.hurt = min(m.first, hurt), m.hurt or "shift" in open_tiers
+        urgent = last or m.withheld >= self.settings.withheld
+        if step < m.deadline and not urgent:
             return None
         diagnosis = diagnose()
-        coming = diagnosis is not None and diagnosis.advice == "wait" and m.withheld < s.withheld
-        if coming and m.waits < s.patience and not last:
-            m.waits, m.deadline = m.waits + 1, step + s.wait
+        coming = diagnosis is not None and diagnosis.advice == "wait"
+        if coming and m.waits < self.settings.patience and not urgent:
+            m.waits, m.deadline = m.waits + 1, step + self.settings.wait
             return Move(
                 "wait", CONTINUE, m.first, diagnosis, f"on its way back: look again at step {m.deadline}"
             )
         return self._treat(step, diagnosis)
 
-    def _over(self, step: int) -> Move:
-        """Close an incident that passed by itself; where nothing was done, the next one starts afresh."""
+    def _first_evidence(self, step: int, open_tiers: Mapping[str, int]) -> int | None:
+        """Return where the incident began, if the loss is hurt; norms that led to it without a gap count."""
+        m, s = self.memory, self.settings
+        evidence = [first for tier, first in open_tiers.items() if tier != "point"]
+        if not evidence:
+            return None
+        linked = m.trail >= 0 and step - m.trail_end <= s.linked
+        m.trail, m.trail_end = min(evidence + [m.trail] * linked), step
+        hurt = [first for tier, first in open_tiers.items() if tier in ("shift", "nonfinite")]
+        return max(m.trail, min(hurt) - s.wait) if hurt else None
+
+    def _begin(self, step: int, first: int, open_tiers: Mapping[str, int], *, level: int) -> None:
+        """Open an incident."""
+        m = self.memory
+        m.phase, m.level, m.waits, m.hurt = "waiting", level, 0, "shift" in open_tiers
+        m.first, m.deadline = first, step + self.settings.wait
+
+    def _verdict(self, step: int) -> Move:
+        """Close a trial in which no alarm was raised."""
         m = self.memory
         m.phase, m.level = "calm", 0
-        if not self.acts:
+        if step < m.deadline:
+            return Move("unjudged", CONTINUE, m.onset, None, f"the run ended {m.deadline - step} steps early")
+        why = f"no alarm in the {self.settings.wait} steps after the incident"
+        return Move("recovered", CONTINUE, m.onset, None, why)
+
+    def _over(self, step: int, ends_at: float, diagnose: Callable[[], Diagnosis | None]) -> Move:
+        """Close an incident that passed by itself, or go back over it for what it cost."""
+        m, s = self.memory, self.settings
+        lost = step - m.first
+        why = f"the loss is back {lost} steps after it began"
+        whole = ends_at if ends_at < math.inf else step
+        if self.acts and m.hurt and lost > s.regain * whole and m.rollbacks < s.most_rollbacks - 1:
+            why += f", more than {s.regain:.0%} of the run: once more without their batches"
+            return self._go_back(
+                "skip", self._suspect(), lost + s.lead + s.skip, 1.0, step, diagnose(), why, "over"
+            )
+        m.phase, m.level = "calm", 0
+        if not self.acts:  # nothing was done, so the next incident starts afresh
             m.rollbacks = m.lowered = 0
-        return Move(
-            "over", CONTINUE, m.first, None, f"the loss is back {step - m.first} steps after it began"
-        )
+        return Move("over", CONTINUE, m.first, None, why)
 
     def _treat(self, step: int, diagnosis: Diagnosis | None) -> Move:
-        """Choose the next treatment, and remember it as done."""
+        """Choose the next treatment."""
         m, s = self.memory, self.settings
         m.onset = min(m.onset, m.first) if m.level else m.first
         if m.rollbacks >= s.most_rollbacks or m.level >= 3:
@@ -257,35 +175,44 @@ class Playbook:
             )
             return Move("stop", Action("stop", why=why), m.first, diagnosis, why)
         causes = [cause.cause for cause in diagnosis.causes] if diagnosis is not None else []
-        suspect = max(m.first - 1 - s.lead, 0)  # the update before which all was well
         rate = causes[:1] == ["learning rate too high"] and m.lowered < len(RATES)
-        name: Name = "skip" if m.level == 0 else "rollback"
-        to_step, skip = suspect, s.skip + min(s.lead, m.first - 1)
+        name: Name = "rollback" if m.level else "lower_lr" if rate else "skip"
+        to_step, skip = self._suspect(), s.skip + min(s.lead, m.first - 1)
         if m.level:
-            to_step = max(min(m.onset, m.first) - 1 - s.margin, 0)
-            skip += self._hurt_for(step)
-        why = f"back to step {to_step}, without {skip} batches from the one of step {suspect + 1} on"
-        if rate and m.level == 0:
-            name, skip, why = "lower_lr", 0, f"back to step {to_step}"
+            to_step = max(m.onset - 1 - s.margin, 0)
+            skip += step - m.first  # all that was read while the loss was hurt
+        skip *= name != "lower_lr"
+        why = f"back to step {to_step}" + (
+            f", without {skip} batches from that of step {self._suspect() + 1} on" * (skip > 0)
+        )
         factor = 1.0
-        if (rate or m.level) and m.lowered < len(RATES):
+        data = causes[:1] == ["corrupted data"] and m.level < 2  # then the rate is not to blame
+        if (rate or (m.level and not data)) and m.lowered < len(RATES):
             factor = RATES[m.lowered] / (RATES[m.lowered - 1] if m.lowered else 1.0)
             why += f", at {RATES[m.lowered]:g} of the first learning rate"
             m.lowered += 1
-        before = batch_at(suspect, m.changes)
-        action = Action(name, to_step=to_step, skip_from=before, skip=skip, lr_factor=factor, why=why)  # type: ignore[arg-type]
-        m.rollbacks += 1
+        return self._go_back(name, to_step, skip, factor, step, diagnosis, why)
+
+    def _suspect(self) -> int:
+        """Return the update before which all was well."""
+        return max(self.memory.first - 1 - self.settings.lead, 0)
+
+    def _go_back(
+        self, name: Name, to_step: int, skip: int, factor: float, step: int, diagnosis: Diagnosis | None, why: str,
+        before: str = "",
+    ) -> Move:  # fmt: skip
+        """Remember a treatment as done, and return it."""
+        m, s = self.memory, self.settings
+        action = Action(
+            name, to_step=to_step, skip_from=batch_at(self._suspect(), m.changes), skip=skip, lr_factor=factor, why=why,  # type: ignore[arg-type]
+        )  # fmt: skip
+        m.rollbacks, m.deadline = m.rollbacks + 1, step + s.wait
         if self.acts:
             m.changes = m.changes + intervention(action, step)
-            m.phase, m.deadline = "trial", step + s.wait
+            m.phase, m.trail = "trial", -1
         else:
-            m.level, m.deadline = m.level + 1, step + s.wait
-        return Move(name, action, m.first, diagnosis, why)
-
-    def _hurt_for(self, step: int) -> int:
-        """Return the steps from the first evidence to the alarm: their batches are suspected too."""
-        m, s = self.memory, self.settings
-        return max(m.deadline - s.wait * (m.waits + 1) - m.first, 0)
+            m.level += 1
+        return Move(name, action, m.first, diagnosis, why, before)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a restart needs, as plain types."""

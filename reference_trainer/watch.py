@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from reference_trainer.hooks import CONTINUE, Action, Observer, Silent
+from reference_trainer.playbook import TREATMENTS, Move, PlaybookSettings
 from reference_trainer.proposals import proposals
-from reference_trainer.recovery import TREATMENTS, Move, Playbook, PlaybookSettings
+from reference_trainer.recovery import Playbook
 from reference_trainer.run_folder import write_whole
 from reference_trainer.spike_class import Diagnosis, classify
 from reference_trainer.spike_events import gather
@@ -80,7 +81,7 @@ class Watch:
             detector.open_tiers,
             metrics.get("finite", 1.0) != 0,
             self._diagnose,
-            last=step >= self._ends_at,
+            ends_at=self._ends_at,
         )
         if move is None:
             return CONTINUE
@@ -105,7 +106,7 @@ class Watch:
         if move.name in ("over", "recovered", "failed", "unjudged"):
             self._close(step, move.name, move.why)
         else:
-            self._close(step, "failed", f"the loss is still hurt; then: {move.name}")
+            self._close(step, move.before or "failed", f"then: {move.name}")
             self.entries.append(self._entry(step, move))
         if self._folder is not None:
             lines = [json.dumps(entry) + "\n" for entry in self.entries]

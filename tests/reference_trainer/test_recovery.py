@@ -7,8 +7,9 @@ import json
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from reference_trainer.playbook import PlaybookSettings
 from reference_trainer.proposals import proposals
-from reference_trainer.recovery import RATES, Playbook, PlaybookSettings
+from reference_trainer.recovery import RATES, Playbook
 from reference_trainer.spike_causes import Cause
 from reference_trainer.spike_class import Diagnosis
 from scaling.errors import DataError
@@ -28,7 +29,7 @@ def follow(book, hurt, *, steps=2000, said=None, finite=lambda step: True, resta
         assert made < 20 * steps, "it does not end"
         first = hurt(step, book.memory.changes)
         tiers = {} if first is None else {"shift": first}
-        move = book.step(step, tiers, finite(step), lambda: said, last=step == steps)
+        move = book.step(step, tiers, finite(step), lambda: said, ends_at=steps)
         book = restart(book)
         if move is None:
             continue
@@ -57,10 +58,35 @@ def test_the_lines_of_the_playbook_in_their_order():
     skip, *back = [move.action for _, move in moves if move.action.to_step is not None]
     assert (skip.to_step, skip.skip_from, skip.skip, skip.lr_factor) == (496, 496, 5 + 3, 1.0)
     assert [a.to_step for a in back] == [449, 449]  # the margin before the first evidence
-    # What was suspected and what came until the alarm; batch numbers, behind those that are out already.
-    assert [(a.skip_from, a.skip) for a in back] == [(504, 5 + 3 + 8), (520, 5 + 3 + 8)]
+    # What was suspected and what came until the decision at step 528; batches behind those that are out already.
+    assert [(a.skip_from, a.skip) for a in back] == [(504, 5 + 3 + 28), (540, 5 + 3 + 28)]
     assert [a.lr_factor for a in back] == pytest.approx([0.75, 0.5 / 0.75])
     assert "3 rollbacks did not help" in moves[-1][1].action.why
+    said = diagnosis("persistent", "rollback", "corrupted data")  # then the rate is not to blame
+    moves = follow(Playbook(SETTINGS), lambda step, _: 500 if step >= 508 else None, said=said)
+    assert [m.action.lr_factor for _, m in moves if m.action.to_step is not None] == [1.0, 1.0, 0.75]
+
+
+def test_what_passed_but_cost_much_is_gone_back_over():
+    """Fifteen of 1,000 steps are more than a hundredth of the run: once more without their batches."""
+    hurt = lambda step, changes: 100 if 104 <= step < 115 and not changes else None  # noqa: E731
+    moves = follow(Playbook(SETTINGS), hurt, steps=1000)
+    assert names(moves) == ["wait", "skip", "recovered"]
+    action, before = moves[1][1].action, moves[1][1].before
+    assert (action.to_step, action.skip_from, action.skip, before) == (96, 96, 15 + 5 + 3, "over")
+    assert names(follow(Playbook(SETTINGS), hurt, steps=2000)) == ["wait", "over"]
+    assert names(follow(Playbook(SETTINGS, acts=False), hurt, steps=1000)) == ["wait", "over"]
+
+
+def test_norms_date_what_they_led_to():
+    """They rose at 80, were quiet for a while, and the loss followed at 120; a lone outlier says nothing."""
+    tiers = {step: {"norm": 80} for step in range(80, 95)} | {
+        step: {"shift": 115} for step in range(120, 200)
+    }
+    book = Playbook(PlaybookSettings(wait=50, skip=5))
+    moves = [book.step(step, {"point": 10} | tiers.get(step, {}), True, lambda: None) for step in range(171)]
+    assert [(move.name, move.first_step) for move in moves if move] == [("wait", 80), ("skip", 80)]
+    assert moves[170].action.to_step == 76
 
 
 def test_a_loss_on_its_way_back_is_given_more_time():
