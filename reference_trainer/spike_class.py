@@ -92,7 +92,13 @@ def classify(history: Mapping[str, object], spike: Spike, *, ongoing: bool = Fal
             column="spike",
         )
     shape = spike.shape
-    kind, confidence, reason = short_class(shape) if shape.short else full_class(shape, ongoing)
+    if shape.short:
+        kind, confidence, reason = short_class(shape)
+    elif shape.rows_after >= 2 * HARDLY and not {"shift", "nonfinite"} & set(spike.tiers):
+        kind, confidence = "data outlier", "high" if shape.end_row is not None else "medium"
+        reason = f"{shape.bad_rows} rows stood out, and no median of the {shape.rows_after} rows after did"
+    else:
+        kind, confidence, reason = full_class(shape, ongoing, "shift" in spike.tiers)
     causes = find_causes(rows, spike.row, shape)
     return Diagnosis(kind, confidence, reason, causes, advise(kind, spike))
 
@@ -105,7 +111,7 @@ def advise(kind: SpikeClass, spike: Spike) -> Advice:
     return "wait" if kind == "recoverable" or spike.shape.nonfinite else "none"
 
 
-def full_class(shape: Shape, ongoing: bool) -> tuple[SpikeClass, Confidence, str]:
+def full_class(shape: Shape, ongoing: bool, shifted: bool) -> tuple[SpikeClass, Confidence, str]:
     """Judge by the noise of the log itself."""
     excess, top = shape.end - shape.before, shape.smooth_peak - shape.before
     seen = f"{shape.rows_after} rows and {shape.steps_after} steps after"
@@ -118,7 +124,7 @@ def full_class(shape: Shape, ongoing: bool) -> tuple[SpikeClass, Confidence, str
     sure: Confidence = "medium" if shape.rows_before < 48 or shape.rows_after < 2 * HARDLY else "high"
     if shape.end_row is not None:
         back = f"the loss was back within {shape.tolerance:.2g} of {shape.before:.4g}"
-        if shape.bad_rows <= FEW:
+        if shape.bad_rows <= FEW - shifted:  # a shift takes more than a few rows by itself
             return "data outlier", sure, f"{shape.bad_rows} rows stood out and {back} at once"
         return "recoverable", sure, f"{back} after {shape.bad_rows} bad rows"
     if shape.rows_after < 8 and shape.bad_rows <= 1:

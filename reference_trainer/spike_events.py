@@ -156,8 +156,9 @@ def row_of(rows: Rows, row: int, step: int) -> int:
 
 def build(rows: Rows, row: int, alarms: tuple[Alarm, ...]) -> Spike:
     """Measure a group of alarms whose first evidence is at `row`."""
-    rises = [alarm.value - alarm.baseline for alarm in alarms if alarm.tier in ("shift", "point")]
-    return spike_of(rows, row, measure(rows, row, min(rises, default=None)), alarms, alarms[0].step)
+    rises = [alarm.value - alarm.baseline for alarm in alarms if alarm.tier == "shift"]
+    level = next((alarm.baseline for alarm in alarms if alarm.tier == "shift"), None)
+    return spike_of(rows, row, measure(rows, row, min(rises, default=None), level), alarms, alarms[0].step)
 
 
 def from_short(rows: Rows, short: Short) -> Spike:

@@ -15,6 +15,7 @@ from reference_trainer.spike_windows import (
     Lowest,
     Window,
     centre_and_sd,
+    grain,
     jitter,
     plain,
     unplain,
@@ -59,7 +60,7 @@ class Level:
         self.settings = settings
         self.windows = [Window(size) for size in SIZES]
         self.near = Window(128)
-        self.blocks = [Blocks(size) for size in SIZES[1:]]
+        self.blocks = [Blocks(16, 160), Blocks(64), Blocks(256)]
         self.lowest = Lowest(settings.horizon)
         self.recent: deque[tuple[int, float]] = deque(maxlen=KEPT)
         self.value = math.inf
@@ -89,7 +90,8 @@ class Level:
         """Measure the noise again, at every scale."""
         for window, blocks in zip(self.windows[1:], self.blocks, strict=True):
             if rows % window.size == 0 and len(window) == window.size:
-                blocks.medians.append(window.median())
+                m = window.median()
+                blocks.add(m, m - self.value)
         long, s = self.windows[3], self.settings
         centre, sd = centre_and_sd(self.near.queue)
         self.near_sd = max(sd, 1e-3 * abs(centre), 1e-9)  # losses may be printed with few digits
@@ -98,13 +100,18 @@ class Level:
         self.sd = max(jitter(long.queue), 1e-4 * abs(centre), 1e-9)
         climbing = rows < self.warm_until
         wider = (1.5 if rows < SIZES[-1] else 1.0) * (2.0 if climbing else 1.0)
-        floor = (s.least_rise + (0.05 if climbing else 0.0)) * abs(self.value)
-        spread = MEDIAN_SE * self.sd / SIZES[0] ** 0.5
+        # A median of losses printed with few digits moves by a whole last digit at a time.
+        floor = (s.least_rise + (0.05 if climbing else 0.0)) * abs(self.value) + 2.5 * grain(self.near.ranks)
+        # Autocorrelated noise differs little from row to row: the blocks of 16 bound the median of 8 as well.
+        spread = max(MEDIAN_SE * self.sd / SIZES[0] ** 0.5, 1.3 * self.blocks[0].scatter())
         for i, size in enumerate(SIZES):
             if i:
                 # A longer median is calmer by the square root of its length, unless slow waves say otherwise.
                 spread = max(spread * (SIZES[i - 1] / size) ** 0.5, self.blocks[i - 1].scatter())
             self.allowed[i] = max(wider * s.shift_z[i] * spread, floor)
+            if i:
+                # What this log did before, unharmed, is no alarm.
+                self.allowed[i] = max(self.allowed[i], s.habit * self.blocks[i - 1].highest())
 
     def follow_lr(self, lr: float, frozen: bool) -> None:
         """Forget levels of a lower learning rate when it climbs: warm-up and re-warming lift the loss."""
@@ -159,7 +166,7 @@ class Level:
         return {
             **{name: plain(getattr(self, name)) for name in self.NUMBERS},
             "windows": [list(window.queue) for window in (*self.windows, self.near)],
-            "blocks": [list(blocks.medians) for blocks in self.blocks],
+            "blocks": [[list(blocks.medians), list(blocks.above)] for blocks in self.blocks],
             "lowest": [self.lowest.seen, [list(c) for c in self.lowest.candidates]],
             "recent": [list(row) for row in self.recent],
             "allowed": [plain(x) for x in self.allowed],
@@ -171,8 +178,9 @@ class Level:
             setattr(self, name, unplain(state[name]))
         for window, values in zip((*self.windows, self.near), state["windows"], strict=True):
             window.fill(values)
-        for blocks, values in zip(self.blocks, state["blocks"], strict=True):
-            blocks.medians = deque(values, maxlen=blocks.medians.maxlen)
+        for blocks, (medians, above) in zip(self.blocks, state["blocks"], strict=True):
+            blocks.medians = deque(medians, maxlen=blocks.medians.maxlen)
+            blocks.above = deque(above, maxlen=blocks.above.maxlen)
         self.lowest.seen = state["lowest"][0]
         self.lowest.candidates = deque((int(i), x) for i, x in state["lowest"][1])
         self.recent = deque(((int(s), x) for s, x in state["recent"]), maxlen=KEPT)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reference_trainer.spike_rows import Floats, Rows, median
-from reference_trainer.spike_windows import MEDIAN_SE, jitter
+from reference_trainer.spike_windows import MEDIAN_SE, Blocks, grain, jitter
 
 #: Rows that a segment needs before its noise is known.
 SHORTEST = 48
@@ -26,7 +26,7 @@ class Shape:
     Parameters
     ----------
     before, noise : float
-        Median loss of up to 64 rows before the first evidence; noise from row to row there.
+        Median loss of up to 64 rows before the first evidence; noise of a row there.
     tolerance : float
         How far above `before` a median still counts as back.
     peak_row, peak, smooth_peak : int, float, float
@@ -83,7 +83,7 @@ class Shape:
     short: bool = False
 
 
-def measure(rows: Rows, row: int, rise: float | None) -> Shape:
+def measure(rows: Rows, row: int, rise: float | None, level: float | None = None) -> Shape:
     """Measure a spike.
 
     Parameters
@@ -95,19 +95,24 @@ def measure(rows: Rows, row: int, rise: float | None) -> Shape:
     rise : float, optional
         Smallest rise that raised an alarm, nats/token: one that is small against the noise needs a long median to
         say that it is over.
+    level : float, optional
+        Level that a shift alarm compared with. The rows before are not taken to be more than a quarter of the rise
+        above it: a slow rise is dated late, when it has lifted them already.
     """
     begin, branch = rows.branch_start(row), rows.branch_end(row)
     cadence = rows.cadence(row)
     last = int(np.searchsorted(rows.step[row:branch], rows.step[row] + AFTER, side="right")) + row
     last = min(max(last, row + AFTER_ROWS), branch)
     loss = rows.loss
-    past = loss[max(begin, row - 256) : row]
+    past = loss[max(begin, row - 1024) : row]
     past = past[np.isfinite(past)]
     before = median(past[-64:], median(loss[row:last]))
-    noise = max(jitter(past), 1e-4 * abs(before), 1e-9)
+    if level is not None and rise is not None:
+        before = min(before, level + 0.25 * rise)
+    noise = max(noise_of(past), grain(np.sort(past[-128:]).tolist()), 1e-4 * abs(before), 1e-9)
     width, tolerance = back_test(noise, rise)
     after = loss[row:last]
-    end_row = first_back(after, before, width, tolerance)
+    end_row = first_back(after, before, noise, width, tolerance)
     during = after[: max(end_row, 1)] if end_row is not None else after
     peak_at = int(np.argmax(np.where(np.isfinite(during), during, np.inf)))
     bad = ~(during <= before + BAD * noise)
@@ -145,20 +150,30 @@ def measure(rows: Rows, row: int, rise: float | None) -> Shape:
     )
 
 
+def noise_of(past: Floats) -> float:
+    """Return the noise of the last rows, as white noise whose medians of 16 would scatter as these do."""
+    whole = past[len(past) % 16 :]
+    blocks = Blocks(16)
+    for m in np.median(whole.reshape(-1, 16), axis=1).tolist() if len(whole) else ():
+        blocks.add(m)
+    return max(jitter(past[-256:]), blocks.scatter() * 4 / MEDIAN_SE / 1.1)
+
+
 def back_test(noise: float, rise: float | None) -> tuple[int, float]:
     """Return the length of the median, and what it may exceed the level by, that say that a loss is back.
 
-    Half of the rise must be three standard errors of the median.
+    A third of the rise must be three standard errors of the median: an alarm comes when noise adds to the rise, so
+    that half of what was seen may be more than is left of it afterwards.
     """
     width = 32
     if rise is not None and rise > 0:
-        width = int(min(max((6 * MEDIAN_SE * noise / rise) ** 2, 32), 256))
+        width = int(min(max((9 * MEDIAN_SE * noise / rise) ** 2, 32), 256))
     tolerance = 3 * MEDIAN_SE * noise / width**0.5
-    return width, min(tolerance, 0.5 * rise) if rise is not None and rise > 0 else tolerance
+    return width, min(tolerance, rise / 3) if rise is not None and rise > 0 else tolerance
 
 
-def first_back(after: Floats, before: float, width: int, tolerance: float) -> int | None:
-    """Return the first position from which medians of 8 and of `width` rows are near the level before.
+def first_back(after: Floats, before: float, noise: float, width: int, tolerance: float) -> int | None:
+    """Return the first position from which medians of 8, of `width` and of all rows left are near the level before.
 
     A row that is bad itself is passed over. At the end of a log the medians are taken over what there is, 8 rows at
     least.
@@ -167,15 +182,16 @@ def first_back(after: Floats, before: float, width: int, tolerance: float) -> in
     if len(clean) < 8:
         return None
     limit = before + tolerance
-    noise = tolerance * width**0.5 / (3 * MEDIAN_SE)
-    short = before + max(3 * MEDIAN_SE * noise / 8**0.5, tolerance)
     padded = np.concatenate([clean, np.full(width - 1, np.nan)])
     views = np.lib.stride_tricks.sliding_window_view(padded, width)[: len(clean) - 7]
     with np.errstate(invalid="ignore"):
-        low = (np.nanmedian(views, axis=1) <= limit) & (np.median(views[:, :8], axis=1) <= short)
+        low = np.nanmedian(views, axis=1) <= limit
+        low &= np.median(views[:, :8], axis=1) <= max(before + 3 * MEDIAN_SE * noise / 8**0.5, limit)
         low &= views[:, 0] <= before + BAD * noise
-    at = np.flatnonzero(low)
-    return int(at[0]) if len(at) else None
+    for i in np.flatnonzero(low):
+        if np.median(clean[i:]) <= limit:
+            return int(i)
+    return None
 
 
 def running_median(values: Floats, width: int) -> Floats:

@@ -133,7 +133,7 @@ class NormWatch:
         for name in ("grad_norm", "update_norm", "v_norm", "param_norm", "lr"):
             x = get(name)
             if x is not None and math.isfinite(x):
-                row[name] = x
+                row[name] = x = float(x)
                 ratio = self.ratios.get(name)
                 if ratio is not None and (finding := ratio.check(x)):
                     found.append(finding)

@@ -62,6 +62,17 @@ def jitter(values: Iterable[float]) -> float:
     return (steps[-1 - quarter] - steps[quarter]) / (IQR_TO_SD * 2**0.5) if quarter else 0.0
 
 
+def grain(ranks: Sequence[float]) -> float:
+    """Return the smallest distance between two different numbers of a sorted sequence: a log's last digit, or less.
+
+    Examples
+    --------
+    >>> grain([2.5, 2.75, 2.75, 3.0])
+    0.25
+    """
+    return min([b - a for a, b in pairwise(ranks) if b > a], default=0.0)
+
+
 class Window:
     """The last `size` numbers and their running median, O(log size) a step.
 
@@ -109,8 +120,9 @@ class Window:
 class Blocks:
     """Medians of consecutive blocks, and how far they scatter by themselves.
 
-    White noise says what the median of a block should scatter; slow waves in the data make it more. The scatter is
-    read from second differences, which neither a level nor a straight slope reaches.
+    White noise says what the median of a block should scatter; slow waves in the data make it more. Two looks at it,
+    and the larger counts: second differences, which neither a level nor a slope reaches; and how far the
+    medians stood above the lowest level, from which a wave longer than a block cannot hide.
 
     Parameters
     ----------
@@ -123,7 +135,7 @@ class Blocks:
     --------
     >>> blocks = Blocks(16)
     >>> for j in range(20):
-    ...     blocks.medians.append(4.0 - 0.01 * j + (0.001 if j % 2 else -0.001))
+    ...     blocks.add(4.0 - 0.01 * j + (0.001 if j % 2 else -0.001))
     >>> round(blocks.scatter(), 4)
     0.0024
     """
@@ -134,14 +146,29 @@ class Blocks:
     def __init__(self, size: int, keep: int = 64) -> None:
         self.size = size
         self.medians: deque[float] = deque(maxlen=keep)
+        self.above: deque[float] = deque(maxlen=keep)
+
+    def add(self, median: float, above: float = 0.0) -> None:
+        """Remember a block's median, and how far it was above the lowest level: while the loss falls, it is not."""
+        self.medians.append(median)
+        self.above.append(max(above, 0.0))
 
     def scatter(self) -> float:
         """Return the standard deviation of a block's median around its local trend, 0 while unknown."""
         m = list(self.medians)
-        if len(m) < self.LEAST:
+        n = len(m)
+        if n < self.LEAST:
             return 0.0
+        ranks = sorted(self.above)
+        waves = 2 * (ranks[(3 * n) >> 2] - middle(ranks)) / IQR_TO_SD
+        if self.size > 16:  # over long blocks the bend of the curve itself would count as noise
+            return waves
         bends = [abs(a - 2 * b + c) for a, b, c in zip(m, m[1:], m[2:], strict=False)]
-        return MAD_TO_SD * median(bends) / 6**0.5
+        return max(MAD_TO_SD * median(bends) / 6**0.5, waves)
+
+    def highest(self) -> float:
+        """Return how far a block has stood above the level, the last four left out: they may be what is judged."""
+        return max(list(self.above)[:-4]) if len(self.above) >= self.LEAST else 0.0
 
 
 class Lowest:
