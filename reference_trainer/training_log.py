@@ -254,6 +254,7 @@ def read_training_log(
             f"{opened.name}: read as {format_.NAME}, but no row has a step and a loss. It begins\n{opened.shown()}",
             source=opened.name,
         )
+    draft.check_steps()
     rows, findings = merge_ranks(draft.steps)
     given = {"step_tokens": step_tokens, "unique_tokens": unique_tokens}
     facts = {**draft.facts, **{name: float(value) for name, value in given.items() if value is not None}}

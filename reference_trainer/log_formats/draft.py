@@ -130,6 +130,25 @@ class Draft:
     findings: list[Finding] = field(default_factory=list)
     loss_unit: str = ""
 
+    def check_steps(self) -> None:
+        """Refuse rows whose step is no number: nobody can say where they belong.
+
+        Raises
+        ------
+        DataError
+            There are such rows.
+        """
+        for rows in (self.steps, *self.side.values()):
+            bad = np.flatnonzero(~np.isfinite(rows.columns["step"]))
+            if len(bad):
+                raise DataError(
+                    f"{rows.source}, {rows.word} {rows.lines[bad[0]]}: the step is {rows.columns['step'][bad[0]]}, no "
+                    f"number. Repair the row or take it out ({len(bad)} such).",
+                    source=rows.source,
+                    column="step",
+                    rows=rows.lines[bad[:100]].tolist(),
+                )
+
 
 def rank_of(line: str) -> int | None:
     """Return the process that a line is marked with, None if it is not marked.

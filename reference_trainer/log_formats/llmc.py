@@ -46,7 +46,7 @@ def read(opened: Opened, ask: Ask) -> Draft:
     for line, text in enumerate(opened.lines, start=1):
         row: dict[str, float] = {}
         if found := _SCREEN.search(text):
-            row, facts["total_steps"] = {"step": number(found[1]), "loss": number(found[3])}, int(found[2])
+            row, facts["total_steps"] = {"step": number(found[1]), "loss": number(found[3])}, number(found[2])
             for name, pattern, factor in (("step_s", _MS, 1e-3), ("mfu", _MFU, 1e-2)):
                 # Negative: the device's peak is not known to it.
                 if (more := pattern.search(text)) and number(more[1]) >= 0:
@@ -55,7 +55,7 @@ def read(opened: Opened, ask: Ask) -> Draft:
             row = {"step": number(found[1]), "loss": number(found[2])}
         elif found := _COLON.search(text):
             if found[2]:
-                facts["total_steps"] = int(found[2])
+                facts["total_steps"] = number(found[2])
             if found[3].lower() == "val_loss":
                 val.add(line, {"step": number(found[1]), "val_loss": number(found[4])})
             else:

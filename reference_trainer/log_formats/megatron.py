@@ -47,7 +47,7 @@ def read(opened: Opened, ask: Ask) -> Draft:
     steps, val, facts, scaled = RowBuilder(), RowBuilder(), {}, 0
     for line, text in enumerate(opened.lines, start=1):
         if found := _LINE.search(text):
-            row, facts["total_steps"] = {"step": number(found[1])}, int(found[2])
+            row, facts["total_steps"] = {"step": number(found[1])}, number(found[2])
             fields = text[: found.start()] + "|" + text[found.end() :]
             for key, value, _ in _FIELD.findall(fields):
                 quantity, factor = _KEYS.get(plain(key), ("", 1.0))

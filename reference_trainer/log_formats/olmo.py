@@ -30,7 +30,7 @@ def read(opened: Opened, ask: Ask) -> Draft:
         if found := _STEP.search(text):
             row = {"step": number(found[1])}
             if found[2]:
-                facts["total_steps"] = int(found[2])
+                facts["total_steps"] = number(found[2])
             for name, extra in (("rank", rank_of(text)), ("time", unix_time(text[: found.start()]))):
                 if extra is not None:
                     row[name] = float(extra)

@@ -38,12 +38,12 @@ def merge_ranks(rows: Rows) -> tuple[Rows, list[Finding]]:
     for name, values in rows.columns.items():
         there = ~rows.absent[name]
         count = np.bincount(groups, weights=there, minlength=n)
-        with np.errstate(invalid="ignore"):  # infinities of both signs
+        with np.errstate(invalid="ignore"):  # infinities
             total = np.bincount(groups, weights=np.where(there, values, 0.0), minlength=n)
-        columns[name] = np.divide(total, count, out=np.full(n, np.nan), where=count > 0)
+            columns[name] = np.divide(total, count, out=np.full(n, np.nan), where=count > 0)
+            away = np.abs(values - columns[name][groups])
         absent[name] = count == 0
         if name == "loss":
-            away = np.abs(values - columns[name][groups])
             spread = float(np.max(away[np.isfinite(away)], initial=0.0))
     equal = spread <= 1e-9
     columns.pop("rank", None), absent.pop("rank", None)
@@ -71,6 +71,8 @@ def _ranks(rows: Rows) -> NDArray[np.int64] | None:
         )
         return ranks
     step = rows.columns["step"]
+    if not np.isfinite(step).all():
+        return None
     advance = np.diff(step)
     if len(step) < 8 or np.mean(advance <= 0) < _INTERLEAVED:
         return None

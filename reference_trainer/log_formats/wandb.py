@@ -20,7 +20,11 @@ _BETWEEN, _MIN, _MAX = " - ", "__MIN", "__MAX"
 
 def recognise(opened: Opened) -> bool:
     """Tell by columns in pairs of run and metric."""
-    names = next(csv.reader(opened.some()[:1]), []) if opened.is_text else []
+    first = opened.some()[:1] if opened.is_text else []
+    try:
+        names = next(csv.reader(first), [])
+    except csv.Error:
+        return False
     return any(_BETWEEN in name and name.endswith((_MIN, _MAX)) for name in names) or (
         len(names) > 1 and names[0].strip().lower() == "step" and all(_BETWEEN in name for name in names[1:])
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import math
+import random
 import sqlite3
 
 import numpy as np
@@ -364,3 +366,43 @@ def test_long_logs_are_read_in_seconds(written):
     begin = time.process_time()
     assert len(read_training_log(path)) == n
     assert time.process_time() - begin < 10.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_broken_files_are_read_or_refused_by_name(written, seed):
+    """Whatever is cut out of, doubled or put into a log: it is read, or a `DataError` says what is wrong."""
+    rng = random.Random(seed)
+    whole = [getattr(samples, name) for name in dir(samples) if name.isupper()]
+    junk = [
+        "nan",
+        "inf",
+        "1e400",
+        ",",
+        "\t",
+        "\0",
+        "é",
+        "\x1b[36m",
+        "%",
+        "[rank1]: ",
+        '"',
+        "\r",
+        "{",
+        "9" * 400,
+    ]
+    for _ in range(60):
+        text = rng.choice(whole)
+        for _ in range(rng.randint(1, 5)):
+            i = rng.randrange(len(text))
+            cut = text[:i] + text[i + rng.randint(1, 30) :]
+            text = (
+                rng.choice([cut, text[:i] + rng.choice(junk) + text[i:], text[: i + 1], text + text]) or "x"
+            )
+        with contextlib.suppress(DataError):
+            log = read_training_log(written(text), run=rng.choice([None, "brisk-owl-7"]))
+            assert len(log.lines) == len(log.steps) and np.isfinite(log.steps.columns["step"]).all()
+            assert all(len(values) == len(log) for values in log.steps.columns.values())
+
+
+def test_a_step_that_is_no_number_is_refused_with_its_line(written):
+    with pytest.raises(DataError, match="line 3: the step is nan"):
+        read_training_log(written("step,loss\n1,2.0\nnan,1.9\n", "run.csv"))
