@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reference_trainer.spike_measure import Shape, finite_or_none, highest
-from reference_trainer.spike_rows import Rows, median
+from reference_trainer.spike_rows import Floats, Rows, median
 
 #: Without a noise of its own, a rise counts from this share of the loss,
 SHARE = 0.05
@@ -52,13 +52,19 @@ def first_rise(rows: Rows, begin: int, end: int) -> int | None:
     return None
 
 
+def lowest(values: Floats) -> float:
+    """Return the least of the numbers that were logged, NaN where none was: every comparison with it is false."""
+    logged = values[~np.isnan(values)]
+    return float(logged.min()) if len(logged) else float("nan")
+
+
 def first_gradient(rows: Rows, begin: int, rise: int) -> int:
     """Return the row at which the gradient norm began to stand out, row after row until the loss rose."""
     grads = rows.others.get("grad_norm")
     row = rise
     if grads is None:
         return row
-    while row - 1 > begin and grads[row - 1] > GRADIENT * np.nanmin(grads[begin : row - 1]):
+    while row - 1 > begin and grads[row - 1] > GRADIENT * lowest(grads[begin : row - 1]):
         row -= 1
     return row
 
@@ -102,9 +108,7 @@ def shape_of(rows: Rows, begin: int, row: int, rise: int) -> Shape:
         rows_before=rise - begin,
         rows_after=last - rise,
         steps_after=int(step[last - 1] - step[rise + peak_at]),
-        grad_before=None
-        if grads is None
-        else finite_or_none(float(np.nanmin(grads[begin : max(row, begin + 1)]))),
+        grad_before=None if grads is None else finite_or_none(lowest(grads[begin : max(row, begin + 1)])),
         grad_peak=None if grads is None else highest(grads[row:last]),
         went_back=branch < len(rows),
         short=True,
