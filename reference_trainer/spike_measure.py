@@ -112,7 +112,7 @@ def measure(rows: Rows, row: int, rise: float | None, level: float | None = None
     noise = max(noise_of(past), grain(np.sort(past[-128:]).tolist()), 1e-4 * abs(before), 1e-9)
     width, tolerance = back_test(noise, rise)
     after = loss[row:last]
-    end_row = first_back(after, before, noise, width, tolerance)
+    end_row = first_back(after, before, noise, width, tolerance, rise is not None)
     during = after[: max(end_row, 1)] if end_row is not None else after
     peak_at = int(np.argmax(np.where(np.isfinite(during), during, np.inf)))
     bad = ~(during <= before + BAD * noise)
@@ -172,10 +172,13 @@ def back_test(noise: float, rise: float | None) -> tuple[int, float]:
     return width, min(tolerance, rise / 3) if rise is not None and rise > 0 else tolerance
 
 
-def first_back(after: Floats, before: float, noise: float, width: int, tolerance: float) -> int | None:
-    """Return the first position from which medians of 8, of `width` and of all rows left are near the level before.
+def first_back(
+    after: Floats, before: float, noise: float, width: int, tolerance: float, lasting: bool
+) -> int | None:
+    """Return the first position from which medians of 8 and of `width` rows are near the level before.
 
-    A row that is bad itself is passed over. At the end of a log the medians are taken over what there is, 8 rows at
+    A row that is bad itself is passed over; after a shift (`lasting`) the median of all rows left must be near as well.
+    At the end of a log the medians are taken over what there is, 8 rows at
     least.
     """
     clean = np.where(np.isfinite(after), after, np.inf)
@@ -189,7 +192,7 @@ def first_back(after: Floats, before: float, noise: float, width: int, tolerance
         low &= np.median(views[:, :8], axis=1) <= max(before + 3 * MEDIAN_SE * noise / 8**0.5, limit)
         low &= views[:, 0] <= before + BAD * noise
     for i in np.flatnonzero(low):
-        if np.median(clean[i:]) <= limit:
+        if not lasting or np.median(clean[i:]) <= limit:
             return int(i)
     return None
 
