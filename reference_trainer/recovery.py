@@ -7,8 +7,8 @@
     stop     with a report, and with what would have to be changed by hand
 
 A cause that the log speaks for goes first: where it is the learning rate, the rate is lowered at once (x0.75, x0.5,
-x0.33); where it is the data, only by the third attempt. At most `most_rollbacks` in a run, whatever happens. What passed by itself is gone back over too (a skip) where
-it cost more than a hundredth of the run.
+x0.33); where it is the data, not before the third attempt. At most `most_rollbacks` in a run, whatever happens. What
+passed by itself is gone back over too (a skip) where it cost more than a hundredth of the run.
 """
 
 from __future__ import annotations
