@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from reference_trainer.cli import plan, sweep, train
-from scaling.cli.group import Commands
-from scaling.cli.output import say
+from reference_trainer.cli import logs, plan, sweep, train
+from scaling.cli.group import Commands, program
 
 _HELP = (
     "Train language models whose points can be trusted: one run, or a ladder of them for a scaling law.\n\n"
@@ -27,33 +22,7 @@ class Trainer(Commands):
     spelling = staticmethod(str)
 
 
-app = typer.Typer(
-    name="reference_trainer",
-    cls=Trainer,
-    help=_HELP,
-    epilog=_EPILOG,
-    add_completion=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
+app = program("reference_trainer", _HELP, _EPILOG, Trainer)
 
-
-def _version(value: bool) -> None:
-    if value:
-        import scaling
-
-        say(f"isoflop {scaling.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    pass
-
-
-for _command in (plan.plan, sweep.sweep, train.train):
+for _command in (plan.plan, sweep.sweep, train.train, logs.guide, logs.postmortem):
     app.command()(_command)
