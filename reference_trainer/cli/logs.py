@@ -105,20 +105,30 @@ def postmortem(
     lesson: Annotated[
         list[str] | None, typer.Option("--lesson", help="What was learned. May be repeated.")
     ] = None,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay",
+            help="Read the suspected batches of one of our runs again: needs torch, its data and a checkpoint.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> int:  # fmt: skip
     """Write the post-mortem of the spikes in a log; exit code 1 where one hurt the run.
 
     What neither the log nor an option says is called unknown.
     """
+    from reference_trainer.incidents.replayed import replay_spikes
     from reference_trainer.postmortem import post_mortem
+    from reference_trainer.training_log import read_training_log
 
     with warnings_told():
+        source = read_training_log(log, **_reading(run, columns, loss_unit))
         found = post_mortem(
-            log, only=spike, outliers=outliers, step_tokens=_count(step_tokens), tokens_per_s=_count(tokens_per_s),
+            source, only=spike, outliers=outliers, step_tokens=_count(step_tokens), tokens_per_s=_count(tokens_per_s),
             usd_per_hour=usd_per_hour, restart_s=None if restart_minutes is None else 60.0 * restart_minutes,
             started=_time(started), actions_taken=action or (), lessons_learned=lesson or (),
-            **_reading(run, columns, loss_unit),
+            evidence=replay_spikes(source, only=spike) if replay else None,
         )  # fmt: skip
         files = found.save(out)
     if as_json:

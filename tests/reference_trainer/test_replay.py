@@ -82,3 +82,28 @@ def test_a_replay_reads_at_most_what_it_is_told(run):
     found = replay(run.run_dir, first_step=25, batches=(20, 39), most=3)
     assert [r.batch for r in found.suspected] == [20, 29, 39]
     assert np.isfinite([r.loss for r in found.suspected]).all()
+
+
+def test_a_post_mortem_shows_the_replay(tmp_path, capsys):
+    """One command: the spike of a run, with what its batches were."""
+    from reference_trainer.__main__ import app
+
+    config = tiny(
+        tmp_path / "run",
+        write_data(tmp_path),
+        tokens=170 * 64,
+        inject="random_labels@120x8",
+        checkpoint_every=100,
+    )
+    train(config)
+    page = tmp_path / "page.md"
+    assert app(
+        ["postmortem", config.run_dir, "--spike", "1", "--replay", "--out", str(page)], standalone_mode=False
+    ) in (0, 1)
+    text = page.read_text()
+    assert "Batches 120 to " in text and "weights of step 100 (before the first evidence)" in text
+    assert "unusual by themselves" in text and "nothing was replayed" not in text
+    log = tmp_path / "other.csv"
+    log.write_text("step,loss\n" + "".join(f"{i},{3 + 0.01 * (i % 3) + 2 * (i > 150)}\n" for i in range(300)))
+    assert app(["postmortem", str(log), "--replay", "--out", str(page)], standalone_mode=False) == 2
+    assert "nothing can be replayed" in capsys.readouterr().err
