@@ -90,7 +90,8 @@ class Playbook:
         hurt = self._first_evidence(step, open_tiers)
         last = step >= ends_at
         if m.phase == "stopped":
-            return None if hurt is not None or self.acts else self._over(step, ends_at, diagnose)
+            # A person who goes on after a stop is left alone; once the loss is back it is watched again.
+            return None if hurt is not None else self._over(step, ends_at, diagnose)
         if m.phase == "trial":
             if hurt is None:
                 return self._verdict(step) if last or step >= m.deadline else None

@@ -176,6 +176,9 @@ class Watch:
 def observer_of(config: Any, *, writes: bool) -> Observer:
     """Return the observer that a configuration asks for.
 
+    What is decided may depend on where the run ends, so a trunk and the run made from scratch at another length can be
+    treated differently. Both are then what their interventions say.
+
     Parameters
     ----------
     config : reference_trainer.train.Config

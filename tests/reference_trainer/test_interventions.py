@@ -93,6 +93,16 @@ def test_going_back_where_nothing_was_saved_is_refused(tmp_path, data):
         train(config, Once(23, SKIP))
 
 
+def test_a_run_that_recovers_by_itself_can_begin_again(tmp_path, data):
+    """With recovery = "auto" the very first state is kept: going back is always possible."""
+    config = tiny(tmp_path / "run", data, recovery="auto")
+    train(config, Once(23, Action("rollback", to_step=7, why="for the test")))
+    plain = tiny(tmp_path / "plain", data)
+    train(plain)
+    assert_same(config.run_dir, plain.run_dir, but=("log",))
+    assert [row["step"] for row in steps(config)] == [*range(1, 31), *range(1, 41)]
+
+
 def test_an_observer_can_end_a_run(tmp_path, data):
     result = train(tiny(tmp_path / "run", data), Once(14, Action("stop", why="seen enough")))
     assert (result["ended_by"], result["status"], result["steps"]) == ("observer", "truncated", 20)

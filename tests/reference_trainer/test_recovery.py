@@ -141,6 +141,15 @@ def test_asking_never_acts_and_falls_silent():
     assert names(again) == names(moves)  # the next incident is proposed for as the first was
 
 
+def test_a_person_may_go_on_after_a_stop():
+    book = Playbook(SETTINGS)
+    follow(book, lambda step, _: 500 if step >= 508 else None, said=diagnosis())
+    assert [book.step(step, {"shift": 500}, True, lambda: None) for step in range(600, 700)] == [None] * 100
+    assert book.step(700, {}, True, lambda: None).name == "over" and book.open_incident is None
+    again = follow(book, lambda step, _: 900 if step >= 908 else None, said=diagnosis())
+    assert names(again)[-1] == "stop" and "skip" not in names(again)  # its rollbacks are spent
+
+
 hurts = st.lists(st.tuples(st.integers(1, 1900), st.integers(1, 400), st.booleans()), max_size=8)
 kinds = st.sampled_from([None, diagnosis(), diagnosis("recoverable", "wait"),
                          diagnosis("divergent", "rollback", "learning rate too high")])  # fmt: skip
