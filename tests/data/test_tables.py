@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import json
 from pathlib import Path
@@ -28,7 +29,7 @@ def _read(file: str) -> pd.DataFrame:
 
 def test_every_table_has_an_entry():
     listed = {folder / entry["file"] for (folder, _), entry in ENTRIES.items()}
-    assert listed == set(DATA.rglob("*.csv"))
+    assert listed == {*DATA.rglob("*.csv"), *DATA.rglob("*.gz")}
 
 
 @pytest.mark.parametrize(("folder", "name"), ENTRIES, ids=lambda x: str(getattr(x, "name", x)))
@@ -36,9 +37,11 @@ def test_manifest_holds(folder, name):
     entry = ENTRIES[folder, name]
     raw = (folder / entry["file"]).read_bytes()
     assert hashlib.sha256(raw).hexdigest() == entry["sha256"], "run `make manifest` after changing a table"
+    raw = gzip.decompress(raw) if entry["file"].endswith(".gz") else raw
     assert not raw.startswith(b"\xef\xbb\xbf")
     assert b"\r" not in raw
-    rows = list(csv.DictReader(raw.decode("utf-8").splitlines()))
+    lines = raw.decode("utf-8").split("\n")[:-1]
+    rows = list(map(json.loads, lines)) if ".jsonl" in entry["file"] else list(csv.DictReader(lines))
     assert len(rows) == entry["rows"]
     assert all(None not in row and None not in row.values() for row in rows), "a row of another width"
     for key in ("source", "licence", "date", "note"):
