@@ -84,7 +84,7 @@ def _more(fit: ChinchillaFit, finding: Finding) -> Statement:
 
 
 def _bootstrap(fit: ChinchillaFit, finding: Finding) -> Statement:
-    from scaling.fit import MIN_RUNS_FOR_INTERVALS
+    from scaling.wiring import MIN_RUNS_FOR_INTERVALS
 
     few = fit.n_runs < MIN_RUNS_FOR_INTERVALS
     text = f"They take at least {MIN_RUNS_FOR_INTERVALS} runs." if few else "Fit with n_boot=1000."
