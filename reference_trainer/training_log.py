@@ -6,21 +6,27 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reference_trainer.log_formats import llmc, megatron, mlflow_store, nanogpt, olmo, own, table, wandb
+from reference_trainer.log_formats.choose import format_of
+    llmc,
+    megatron,
+    mlflow_store,
+    nanogpt,
+    olmo,
+    own,
+    pairs,
+    table,
+    wandb,
+)
 from reference_trainer.log_formats.draft import Draft, Floats, Rows
-from reference_trainer.log_formats.opened import Ask, Opened, open_log
+from reference_trainer.log_formats.opened import Ask, open_log
 from reference_trainer.log_formats.ranks import merge_ranks
 from scaling.errors import DataError
 from scaling.findings import Finding
-
-#: Formats in the order in which they are tried; the first that recognises a log reads it.
-FORMATS: tuple[ModuleType, ...] = (own, mlflow_store, wandb, megatron, olmo, llmc, nanogpt, table)
 
 #: What a log can hold at a step -> unit. Rows keep the order of the file: steps may go back.
 SCHEMA: Mapping[str, str] = {
@@ -210,8 +216,8 @@ def read_training_log(
     Parameters
     ----------
     source : path
-        A run's folder; an mlflow store in SQLite; text of nanoGPT, llm.c, Megatron, GPT-NeoX or OLMo; a CSV that wandb
-        exported; or a table with a header. Plain or packed.
+        A run's folder; an mlflow store in SQLite; text of nanoGPT, llm.c, Megatron, GPT-NeoX, OLMo, or any that has a
+        step and a loss in a line; a CSV that wandb exported; or a table with a header. Plain or packed.
     run : str, optional
         Which run, where the log holds several.
     columns : mapping of str to str, optional
@@ -245,9 +251,7 @@ def read_training_log(
     ('nanoGPT text', [10.9, 9.5], [nan, 0.41], [1, 2])
     """
     opened, ask = open_log(source), Ask(run, dict(columns or {}), loss_unit)
-    format_ = next((f for f in FORMATS if f.recognise(opened)), None)
-    if format_ is None:
-        raise _unknown(opened)
+    format_ = format_of(opened)
     draft: Draft = format_.read(opened, ask)
     if len(draft.steps) == 0 and not draft.side.get("val"):
         raise DataError(
@@ -264,15 +268,6 @@ def read_training_log(
         opened.name, format_.NAME, draft.steps, draft.side, facts,
         (*opened.findings, *draft.findings, *findings), unit,
     )  # fmt: skip
-
-
-def _unknown(opened: Opened) -> DataError:
-    tried = "\n".join(f"  {f.NAME}: {f.SHAPE}" for f in FORMATS)
-    return DataError(
-        f"{opened.name}: no format knows this log. It begins\n{opened.shown()}\nTried were\n{tried}\n"
-        "Give a table with the columns step and loss, or name them with columns=.",
-        source=opened.name,
-    )
 
 
 def _to_nats(draft: Draft, unit: str, bytes_per_token: float | None) -> str:

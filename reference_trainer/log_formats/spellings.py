@@ -12,7 +12,7 @@ from scaling.units import is_loss_unit, parse_loss_unit
 #: Quantity -> names, without signs, in lower case. The first group of an optimizer stands for its rate.
 _NAMES = {
     "step": "step steps iter iters iteration iterations global_step trainer_global_step train_global_step it "
-    "train_step training_step update num_updates train_iter",
+    "train_step training_step num_updates train_iter",
     "loss": "loss train_loss training_loss lm_loss train_lm_loss trl crossentropyloss train_crossentropyloss "
     "cross_entropy train_cross_entropy ce_loss train_ce_loss nll train_nll loss_train train_loss_step",
     "val_loss": "val_loss valid_loss validation_loss eval_loss test_loss loss_val val_loss_nats dev_loss "
@@ -30,7 +30,7 @@ _NAMES = {
     "samples": "consumed_samples consumed_train_samples samples_seen",
     "step_tokens": "step_tokens batch_tokens tokens_per_step tokens_per_batch global_batch_tokens",
     "step_seqs": "global_batch_size batch_size train_batch_size",
-    "tokens_per_s": "tokens_per_s tokens_per_sec tokens_per_second tok_s throughput_tokens_per_second "
+    "tokens_per_s": "tokens_per_s tokens_per_sec tokens_per_second tok_s tok_sec throughput_tokens_per_second "
     "train_tokens_per_second tps tok_per_s tok_per_sec",
     "device_tokens_per_s": "throughput_device_tokens_per_second tokens_per_gpu_per_second_tgs "
     "tokens_per_second_per_gpu device_tokens_per_s",
@@ -42,7 +42,7 @@ _NAMES = {
     "nans": "number_of_nan_iterations nan_iterations",
     "clip_rate": "optim_clipping_rate clipping_rate",
     "time": "timestamp unix_time datetime date wall_time",
-    "wall_s": "wall_s runtime elapsed elapsed_s wall_clock_s relative_time_process relative_time_wall",
+    "wall_s": "wall_s wall runtime elapsed elapsed_s wall_clock_s relative_time_process relative_time_wall",
     "usd": "usd dollars cost_usd",
     "epoch": "epoch train_epoch",
 }  # fmt: skip

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from typing import Any
 
 import numpy as np
 
 from reference_trainer.log_formats.draft import Draft, Floats, Rows, choose_run
+from reference_trainer.log_formats.long_table import widen
 from reference_trainer.log_formats.opened import Ask, Opened
 from reference_trainer.log_formats.spellings import Meaning, meaning, plain, understand
+from reference_trainer.log_formats.units import PERPLEXITY, unit_by_perplexity
 from reference_trainer.log_formats.values import quantity, unix_time
 from scaling.cells import labels_of, names_text
 from scaling.errors import DataError
@@ -25,6 +28,8 @@ SHAPE = "step,loss[,grad_norm,lr,...] with a header line"
 #: Columns that tell runs apart, and the name Hugging Face gives to its rows.
 _RUN = frozenset({"run", "run_id", "run_name", "name", "experiment", "seed"})
 _HISTORY = "log_history"
+#: An object, or a list of them; not a mark such as [rank0].
+_JSON = re.compile(r"\s*(?:\{|\[\s*\{)")
 _BAD_SHOWN = 5
 
 
@@ -43,12 +48,14 @@ def recognise(opened: Opened) -> bool:
     if not opened.is_text:
         return False
     first = next((line for line in opened.some() if line.strip() and not line.startswith("#")), "")
-    if first.lstrip()[:1] in "{[":
+    if _JSON.match(opened.text):
         return _HISTORY in opened.text[:5000] or "step" in first or "iter" in first
     names = _split(first)
     found = {known.quantity for name in names if (known := meaning(name))}
     # A misspelt column must be answered with the columns there are, not with "unknown format".
-    return len(names) > 1 and bool(found & {"step", "loss", "val_loss", "lr", "grad_norm"})
+    return (
+        len(names) > 1 and bool(found & {"step", "loss", "val_loss", "lr", "grad_norm"}) and "=" not in first
+    )
 
 
 def _split(line: str) -> list[str]:
@@ -59,7 +66,7 @@ def _split(line: str) -> list[str]:
 def read(opened: Opened, ask: Ask) -> Draft:
     """Read a table: rows with a loss become steps, those with a validation loss evaluations."""
     raw = raw_table(opened)
-    raw, facts = _one_run(raw, ask)
+    raw, facts = _one_run(widen(raw), ask)
     known = understand(raw.columns, ask.columns, raw.source)
     if "step" not in known:
         raise DataError(
@@ -75,6 +82,7 @@ def read(opened: Opened, ask: Ask) -> Draft:
         )
     draft = to_draft(raw, known, ask)
     draft.facts.update(facts)
+    draft.loss_unit = draft.loss_unit or _unit_beside(raw, known)
     spare = [name for name in raw.columns if name not in {column for column, _ in known.values()}]
     if spare:
         message = f"columns that were left alone: {names_text(spare)}"
@@ -220,6 +228,18 @@ def to_draft(raw: Raw, known: dict[str, tuple[str, Meaning]], ask: Ask) -> Draft
         empty = np.all([absent[name] for name in others], axis=0) if others else np.ones(len(rows), bool)
         rows = rows.take(~empty)
     return Draft(rows, side, {}, raw.findings + findings, loss_unit=unit_of(known, ask))
+
+
+def _unit_beside(raw: Raw, known: dict[str, tuple[str, Meaning]]) -> str:
+    """Return the unit that a column of perplexities beside the losses tells, empty where it tells none."""
+    column = next((name for name in raw.columns if plain(name) in PERPLEXITY), None)
+    if column is None or "loss" not in known or known["loss"][0] == column:
+        return ""
+    try:
+        loss, perplexity = (_numbers(raw, name, "loss", ".")[0] for name in (known["loss"][0], column))
+    except DataError:
+        return ""  # a decimal comma, or a cell that is no number: nothing that the losses need
+    return unit_by_perplexity(loss, perplexity)
 
 
 def unit_of(known: dict[str, tuple[str, Meaning]], ask: Ask) -> str:

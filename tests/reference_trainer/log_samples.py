@@ -67,6 +67,41 @@ iterations:   0 | number of nan iterations:   0 |
  validation results at iteration 1010 | lm_loss value: 4.301000E+00 | lm_loss_ppl value: 7.377000E+01 |
 """
 
+TORCHTITAN = """\
+[rank0]:2025-03-01 10:00:00,001 - root - INFO - \x1b[31mstep:  1  \x1b[32mloss:  8.1309  \x1b[33mgrad_norm:  1.4521  \
+\x1b[36mmemory: 36.14GiB(45.6%)  \x1b[34mtps: 1,234  \x1b[35mmfu: 6.15%\x1b[39m
+[rank0]:2025-03-01 10:00:09,501 - root - INFO - \x1b[31mstep: 10  \x1b[32mloss:  7.6002  \x1b[33mgrad_norm:  3.9120  \
+\x1b[36mmemory: 36.14GiB(45.6%)  \x1b[34mtps: 9,876  \x1b[35mmfu: 41.20%\x1b[39m
+"""
+
+BUILD_NANOGPT = """\
+loaded 9 shards for split train
+validation loss: 10.9510
+step     0 | loss: 10.955029 | lr 8.3916e-07 | norm: 15.3667 | dt: 1330.22ms | tok/sec: 394138.45
+step     1 | loss: 10.906954 | lr 1.6783e-06 | norm: 14.8921 | dt: 339.13ms | tok/sec: 1545992.11
+"""
+
+LITGPT = """\
+Epoch 1 | iter 40 step 10 | loss train: 9.821, val: n/a | iter time: 350.12 ms (step)
+Epoch 1 | iter 80 step 20 | loss train: 8.911, val: n/a | iter time: 349.90 ms (step)
+"""
+
+FAIRSEQ = """\
+2022-01-04 10:00:00 | INFO | train_inner | {"epoch": 1, "update": 0.022, "loss": "15.052", "ppl": "33967.3", \
+"wps": "11941.9", "num_updates": "10", "lr": "7.3e-06", "gnorm": "27.354", "loss_scale": "16", "wall": "259"}
+2022-01-04 10:02:00 | INFO | train_inner | {"epoch": 1, "update": 0.044, "loss": "13.010", "ppl": "8249", \
+"wps": "12010.1", "num_updates": "20", "lr": "1.4e-05", "gnorm": "9.113", "loss_scale": "16", "wall": "379"}
+"""
+
+METRICS = """\
+run_id,key,value,step,timestamp
+ab12,loss,5.0,1,1700000000
+ab12,grad_norm,2.0,1,1700000000
+ab12,loss,4.5,2,1700000002
+ab12,loss,4.6,1,1700000900
+ab12,eval_loss,4.9,2,1700000003
+"""
+
 OLMO = """\
 [2024-04-17 09:42:26] INFO     [olmo.train:816, rank=0] [step=1/739328]
     train/CrossEntropyLoss=11.25

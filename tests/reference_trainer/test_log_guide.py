@@ -302,3 +302,39 @@ def test_lag_is_found_and_not_invented():
     assert z < 6
     offset, r, overlap, z = lagged(a[700:1100], a[:2000], 48)
     assert offset == 700 and r > 0.999 and overlap == 400
+
+
+# ------------------------------------------------------------------------------------------- public logs
+
+
+@pytest.mark.loss_curves
+def test_public_logs_that_are_healthy(loss_curves):
+    """GPT-2 124M by llm.c: its command line has 700 steps of warm-up and a cosine to 0 over 19,560 steps."""
+    found = read_guide(loss_curves / "llmc_gpt2_124M_adamw_fineweb10B.csv")
+    (warm,), (shape,) = found.of("warm-up"), found.of("schedule")
+    assert warm.numbers["steps"] == pytest.approx(700, abs=3) and shape.numbers["shape"] == "cosine"
+    assert shape.numbers["end"] == pytest.approx(19_560, rel=0.01) and shape.numbers["floor"] < 0.01
+    assert {f.kind for f in found.features} <= {"warm-up", "schedule", "spike"}
+    for name in ("modded_124M_adam_wsd_5100", "modded_124M_muon_wsd_5100"):
+        found = read_guide(loss_curves / f"{name}.csv")
+        (shape,) = found.of("schedule")  # seen in the loss alone
+        assert 3_400 < shape.numbers["cooldown_start"] < 4_400 and shape.confidence == "low"
+        assert {f.kind for f in found.features} <= {"schedule", "spike"}
+        assert all(f.numbers["class"] == "data outlier" for f in found.of("spike"))
+
+
+@pytest.mark.loss_curves
+def test_public_logs_of_incidents(loss_curves):
+    found = read_guide(loss_curves / "cpu_inj_lr100x_5.csv")
+    (jump,) = found.of("learning rate jump")
+    assert jump.where == "lines 602-606" and jump.numbers["factor"] == pytest.approx(100, rel=0.01)
+    assert any(
+        f.numbers["class"] == "persistent" and "learning rate jump" in f.decision for f in found.of("spike")
+    )
+    bloom = read_guide(loss_curves / "bloom_176B_tr11_excerpts.csv")
+    assert [f.numbers["class"] for f in bloom.of("spike")] == ["recoverable"] and "excerpt" in bloom.of(
+        "gap"
+    )[0].decision
+    failed = read_guide(loss_curves / "bigscience_104B_tr8_excerpts.csv").of("spike")
+    assert failed and {f.numbers["class"] for f in failed} <= {"persistent", "divergent"}
+    assert all(f.confidence == "low" for f in failed)

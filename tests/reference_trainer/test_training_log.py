@@ -12,9 +12,10 @@ import sqlite3
 import numpy as np
 import pytest
 
+from reference_trainer.log_formats.choose import FORMATS
 from reference_trainer.log_formats.values import quantity
 from reference_trainer.run_log import RunLog
-from reference_trainer.training_log import FORMATS, read_training_log
+from reference_trainer.training_log import read_training_log
 from scaling.errors import DataError, UnitError
 from tests.reference_trainer import log_samples as samples
 
@@ -109,6 +110,7 @@ def test_olmo(written):
     table = read_training_log(written(samples.OLMO_CSV, "olmo.csv"))
     assert table["loss"].tolist() == [11.25, 10.73]  # not the perplexity beside it
     assert table["grad_norm"].tolist() == [4.18, 4.02] and table["lr"].tolist() == [1.5e-7, 3e-7]
+    assert table.loss_unit == "nats/token"  # e to the loss is the perplexity beside it
     assert table.batch().value.tolist() == [4_194_304]
 
 
@@ -203,6 +205,46 @@ def test_hugging_face_state_and_json_lines(written):
         assert log["loss"].tolist() == [2.5, 2.3] and log["step"].tolist() == [10, 20]
         assert log.series("val_loss").value.tolist() == [2.4]
     assert "unfinished_line" in codes(lines)
+
+
+def test_names_and_numbers_of_other_programs(written):
+    titan = read_training_log(written(samples.TORCHTITAN))
+    assert titan.format == "text with names and numbers" and titan.lines.tolist() == [1, 2]
+    nan_equal(titan["loss"], [8.1309, 7.6002])
+    nan_equal(titan["grad_norm"], [1.4521, 3.912])
+    nan_equal(titan["tokens_per_s"], [1234, 9876])
+    nan_equal(titan["mfu"], [0.0615, 0.412])
+    assert titan["time"][1] - titan["time"][0] == pytest.approx(9.5)
+    karpathy = read_training_log(written(samples.BUILD_NANOGPT))
+    nan_equal(karpathy["loss"], [10.955029, 10.906954])
+    nan_equal(karpathy["step_s"], [1.33022, 0.33913])
+    nan_equal(karpathy["lr"], [8.3916e-7, 1.6783e-6])
+    assert karpathy["tokens_per_s"][1] == 1545992.11
+    litgpt = read_training_log(written(samples.LITGPT))
+    assert litgpt["step"].tolist() == [10, 20]  # not the micro-batches that stand before them
+    nan_equal(litgpt["loss"], [9.821, 8.911])
+
+
+def test_a_perplexity_beside_a_loss_tells_its_unit(written):
+    """fairseq and metaseq print losses in bits: 2**15.052 is 33,967."""
+    log = read_training_log(written(samples.FAIRSEQ))
+    assert log.loss_unit == "nats/token" and log["step"].tolist() == [10, 20]
+    np.testing.assert_allclose(log["loss"], [15.052 * math.log(2), 13.010 * math.log(2)])
+    assert log["grad_norm"].tolist() == [27.354, 9.113] and log["wall_s"].tolist() == [259, 379]
+    nats = samples.FAIRSEQ.replace("33967.3", "3443500").replace("8249", "446860")  # e**loss
+    np.testing.assert_allclose(read_training_log(written(nats))["loss"], [15.052, 13.010])
+
+
+def test_metrics_one_number_a_row(written):
+    log = read_training_log(written(samples.METRICS, "metrics.csv"))
+    assert log["step"].tolist() == [1, 2, 1] and log["loss"].tolist() == [5.0, 4.5, 4.6]
+    nan_equal(log["grad_norm"], [2.0, math.nan, math.nan])
+    assert log.series("val_loss").value.tolist() == [4.9] and log.lines.tolist() == [2, 4, 5]
+    board = "Wall time,Step,Value\n1700000000.5,1,9.5\n1700000002.5,2,9.1\n"
+    with pytest.raises(DataError, match="no column of losses among Wall time, Step, Value"):
+        read_training_log(written(board, "board.csv"))
+    named = read_training_log(written(board, "board.csv"), columns={"loss": "Value"})
+    assert named["loss"].tolist() == [9.5, 9.1] and named["time"][0] == 1700000000.5
 
 
 # ------------------------------------------------------------------------------------------- tables
