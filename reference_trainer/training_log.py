@@ -12,16 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reference_trainer.log_formats.choose import format_of
-    llmc,
-    megatron,
-    mlflow_store,
-    nanogpt,
-    olmo,
-    own,
-    pairs,
-    table,
-    wandb,
-)
 from reference_trainer.log_formats.draft import Draft, Floats, Rows
 from reference_trainer.log_formats.opened import Ask, open_log
 from reference_trainer.log_formats.ranks import merge_ranks
