@@ -13,6 +13,7 @@ from reference_trainer.guide.feature import Feature
 from reference_trainer.guide.pace import read_batch, read_clip, read_pace
 from reference_trainer.guide.restarts import read_repeats, read_restarts
 from reference_trainer.guide.schedule import read_schedule
+from reference_trainer.guide.skips import read_skips
 from reference_trainer.guide.spikes import read_spikes
 from reference_trainer.training_log import TrainingLog, read_training_log
 from scaling.findings import Finding
@@ -20,8 +21,8 @@ from scaling.units import format_count
 
 #: Order in which kinds are told.
 KINDS = (
-    "warm-up", "schedule", "learning rate jump", "batch ramp", "clip", "restart", "stop", "gap", "spike", "drift",
-    "repeated data", "throughput drop", "stalls",
+    "warm-up", "schedule", "learning rate jump", "batch ramp", "clip", "skipped updates", "restart", "stop", "gap",
+    "spike", "drift", "repeated data", "throughput drop", "stalls",
 )  # fmt: skip
 
 
@@ -148,6 +149,7 @@ def read_guide(log: TrainingLog | str | Path, **how: Any) -> Guide:
         found, missing = part(log)
         features += found
         unknown += missing
+    features += read_skips(log)
     features += read_drifts(log)
     features += read_spikes(log, features)
     if log.loss_unit == "unstated":

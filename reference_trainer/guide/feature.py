@@ -25,8 +25,7 @@ class Feature:
     Parameters
     ----------
     kind : str
-        ``"warm-up"``, ``"schedule"``, ``"learning rate jump"``, ``"batch ramp"``, ``"clip"``, ``"restart"``, ``"gap"``,
-        ``"stop"``, ``"throughput drop"``, ``"stalls"``, ``"repeated data"``, ``"drift"``, ``"spike"``.
+        One of `reference_trainer.log_guide.KINDS`, such as ``"warm-up"``.
     first_step, last_step : float
         Where, in the log's own count of steps.
     where : str

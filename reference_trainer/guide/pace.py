@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reference_trainer.guide.feature import UNEXPLAINED, Feature, cite, steps_text, timeline
+from reference_trainer.guide.signals import stretches
 from reference_trainer.perf import DROP, WINDOW
 from reference_trainer.training_log import Series, TrainingLog
 
@@ -28,7 +29,7 @@ def read_pace(log: TrainingLog) -> tuple[list[Feature], list[str]]:
     low, usual = _low(pace.value)
     stalls: list[tuple[int, int]] = []
     out = []
-    for i, j in _stretches(low):
+    for i, j in stretches(low):
         if j - i + 1 <= _STALL:
             stalls.append((i, j))
         else:
@@ -64,11 +65,6 @@ def _low(rate: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.float
         if not low[i] and i > 0:
             before.append(value)
     return low, usual
-
-
-def _stretches(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], mask.astype(np.int8), [0]))))
-    return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2)]
 
 
 def _drop(log: TrainingLog, pace: Series, i: int, j: int, usual: float, unit: str) -> Feature:

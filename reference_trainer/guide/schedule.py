@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from reference_trainer.guide.cooldowns import suspect_cooldown
 from reference_trainer.guide.feature import UNEXPLAINED, Confidence, Feature, cite, timeline
 from reference_trainer.guide.shapes import Shape, constant_then, decay, steps
+from reference_trainer.guide.signals import stretches
 from reference_trainer.training_log import Series, TrainingLog
 
 Floats = NDArray[np.float64]
@@ -88,7 +89,7 @@ def _excursions(log: TrainingLog, rate: Series) -> tuple[list[Feature], NDArray[
     away = np.abs(np.log(np.maximum(rate.value[half:-half], 1e-30) / base)) > np.log(_CHANGE)
     # Beside a steep part of the schedule the median lags; an excursion leaves the rate and comes back to it.
     out = []
-    for i, j in _runs(away):
+    for i, j in stretches(away):
         a, b = i + half, j + half
         left, right, here = rate.value[a - 1], rate.value[b + 1], float(np.median(rate.value[a : b + 1]))
         between = min(left, right) <= here <= max(left, right)
@@ -104,12 +105,6 @@ def _excursions(log: TrainingLog, rate: Series) -> tuple[list[Feature], NDArray[
         why = f"{UNEXPLAINED}: a schedule does not come back; a fault, an experiment or an injected one"
         out.append(_feature(log, rate, a, b, "learning rate jump", what, why, factor=factor))
     return out, inside
-
-
-def _runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return first and last position of each stretch that is true."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], mask.astype(np.int8), [0]))))
-    return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2)]
 
 
 def _warmup(log: TrainingLog, rate: Series, top: int, peak: float) -> list[Feature]:

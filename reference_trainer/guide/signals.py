@@ -12,6 +12,18 @@ MAD = 1.4826
 MEDIAN_SE = 1.2533
 
 
+def stretches(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return first and last position of each stretch that is true.
+
+    Examples
+    --------
+    >>> stretches(np.array([True, False, True, True]))
+    [(0, 0), (2, 3)]
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], mask.astype(np.int8), [0]))))
+    return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2)]
+
+
 def noise(value: Floats) -> float:
     """Return the standard deviation from one row to the next, from the median of the differences: trends do not count.
 

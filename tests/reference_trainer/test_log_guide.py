@@ -220,6 +220,20 @@ def test_clip(guide):
     assert after.numbers["clip"] == 1.0 and "logged after clipping" in after.decision
 
 
+def test_updates_that_were_left_out(guide):
+    scale = np.full(900, 65536.0)
+    skipped = np.zeros(900)
+    skipped[[100, 400, 401, 402]] = 1
+    scale[403:] = 8192
+    (left,) = guide(**with_loss(900, loss_scale=scale, skipped=skipped)).of("skipped updates")
+    assert left.where == "lines 402-404" and left.numbers["updates"] == 4
+    assert "lowered from 65536 to 8192" in left.decision
+    finite = np.ones(900)
+    finite[200] = 0
+    (withheld,) = guide(**with_loss(900, finite=finite)).of("skipped updates")
+    assert withheld.where == "line 202" and "withheld" in withheld.decision
+
+
 def test_drifts_are_slow_and_jumps_are_none(guide):
     slow = curve(3000)
     slow[1500:2500] += np.linspace(0, 0.5, 1000)
