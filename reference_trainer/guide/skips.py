@@ -26,8 +26,10 @@ def read_skips(log: TrainingLog) -> list[Feature]:
     pieces = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1)
     longest = max(pieces, key=len)
     step, first, last = rows.columns["step"], int(longest[0]), int(longest[-1])
-    what = f"{count.sum():,.0f} updates were left out, in {len(at):,} rows; the longest stretch is "
-    what += f"{steps_text(step[first], step[last])} ({len(longest)} row{'s' if len(longest) > 1 else ''})"
+    span = steps_text(step[first], step[last])
+    what = f"{count.sum():,.0f} updates were left out, in {len(at):,} rows; the longest stretch is {span}"
+    if count.sum() == 1:
+        what = f"the update of {span} was left out"
     why = "gradients or losses that are not finite: the update was withheld"
     if rows.has("loss_scale"):
         scale = rows.columns["loss_scale"]
