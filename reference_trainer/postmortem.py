@@ -24,6 +24,8 @@ from reference_trainer.log_guide import read_guide
 from reference_trainer.training_log import TrainingLog, read_training_log
 from scaling.errors import DataError
 
+#: Data outliers that have sections where nothing else has one: healthy logs have dozens.
+_FEW = 5
 #: Kinds of features that may explain a spike that comes after them within so many steps.
 _AROUND, _REACH = (
     ("learning rate jump", "restart", "stop", "gap", "batch ramp", "repeated data", "drift"),
@@ -156,7 +158,7 @@ def post_mortem(
     only : int, optional
         Number of the one spike to write up.
     outliers : bool
-        Give data outliers, which are gone at once, sections too. They always have one where there is nothing else.
+        Give data outliers, which are gone at once, sections too. Up to five have one where there is nothing else.
     step_tokens, tokens_per_s, usd_per_hour, restart_s : float, optional
         For the cost, where the log does not tell or tells otherwise.
     started : datetime, optional
@@ -224,7 +226,7 @@ def _choose(log: TrainingLog, numbered: list[Any], only: int | None, outliers: b
             raise DataError(f"{log.source} has no spike #{only}: there are {len(numbered)}", column="only")
         return chosen, ""
     hurt = [(n, found) for n, found in numbered if found[1].kind != "data outlier"]
-    if outliers or not hurt:
+    if outliers or (not hurt and len(numbered) <= _FEW):
         return numbered, ""
     rest = [
         f"#{n} at step {found[0].peak_step:,}" for n, found in numbered if found[1].kind == "data outlier"

@@ -143,6 +143,11 @@ def test_losses_that_are_not_finite_are_no_numbers(path, tmp_path):
 def test_a_healthy_log_has_an_empty_page(path):
     page = post_mortem(path(step=np.arange(1500), loss=curve(1500)))
     assert page.sections == () and "No spike was found" in page.markdown()
+    loss = curve(4000)
+    loss[400::400] += 1.0  # strange batches, as every healthy log has them
+    page = post_mortem(path(step=np.arange(4000), loss=loss))
+    assert page.sections == () and "Data outliers, gone at once" in page.markdown()
+    assert "No spike was found" not in page.markdown()
 
 
 def test_dates_are_only_those_that_are_known(path):
