@@ -244,7 +244,8 @@ def _section(
     done = actions(log, spike, restarts, entries, told)
     near = [
         f"{f.kind} ({f.where}): {f.what}." for f in features
-        if f.kind in _AROUND and f.numbers.get("passes") is None and f.first_step <= spike.peak_step and f.last_step >= spike.first_step - _REACH
+        if f.kind in _AROUND and f.numbers.get("passes") is None
+        and f.first_step <= spike.peak_step and f.last_step >= spike.first_step - _REACH
     ]  # fmt: skip
     return {
         **asdict(facts), "title": f"Spike #{number} - {facts.date}", "kind": diagnosis.kind,
