@@ -1,8 +1,9 @@
-# make x1     set up (once) and run the main job: reports of the embedded tables in out/x1/
+# make x1     set up (once) and run the main job: train, fit, predict, cost, report, into out/x1/
 # make test   set up (once) and run every check
 #
 # PYTHON=python3.12   interpreter that makes the environment      VENV=.venv      where it lives
 # EXTRAS=dev          a light environment, without torch          WORKERS=2       test processes
+# X1_PROFILE=cpu      size of make x1: cpu, h200, a100            X1_CORPUS=...   its text
 
 PYTHON  ?= python3
 VENV    ?= .venv
@@ -34,10 +35,9 @@ $(STAMP): pyproject.toml constraints-cpu.txt
 	$(PY) -m pip install --quiet --constraint constraints-cpu.txt --editable '.[$(EXTRAS)]'
 	@touch $@
 
-# Exit status 1 is a verdict, not a fault: cpu_sweep does not identify a law, and its report says so.
+# X1_PROFILE=cpu|h200|a100, X1_CORPUS and X1_CAP_USD as experiments/X1-pretraining/README.md says.
 x1: $(STAMP)
-	$(PY) -m scaling report --builtin hoffmann2022 --out $(OUT)/x1/hoffmann2022.html
-	$(PY) -m scaling report --builtin cpu_sweep --out $(OUT)/x1/cpu_sweep.html || [ $$? -eq 1 ]
+	$(PY) -m experiments.x1 --out $(OUT)/x1
 
 test: lint types unit wheel-test
 
