@@ -19,7 +19,8 @@ class DetectorSettings:
     Parameters
     ----------
     point_z : float
-        A point alarm: standard deviations (1.4826 MAD of the last 128) above their median.
+        A point alarm: standard deviations (1.4826 MAD of the last 128 rows around the 16 before each) above the
+        median of the last 16.
     shift_z : tuple of float
         A shift alarm: standard errors of the median over 8, 16, 64 and 256 rows above the lowest level.
     least_rise : float

@@ -107,9 +107,11 @@ def measure(rows: Rows, row: int, rise: float | None, level: float | None = None
     past = loss[max(begin, row - 1024) : row]
     past = past[np.isfinite(past)]
     before = median(past[-64:], median(loss[row:last]))
+    noise = max(noise_of(past), grain(np.sort(past[-128:]).tolist()), 1e-4 * abs(before), 1e-9)
+    if len(past) >= 16:  # where the loss falls fast, 64 rows ago was higher
+        before = min(before, median(past[-16:]) + 2 * MEDIAN_SE * noise / 4)
     if level is not None and rise is not None:
         before = min(before, level + 0.25 * rise)
-    noise = max(noise_of(past), grain(np.sort(past[-128:]).tolist()), 1e-4 * abs(before), 1e-9)
     width, tolerance = back_test(noise, rise)
     after = loss[row:last]
     end_row = first_back(after, before, noise, width, tolerance, rise is not None)

@@ -1,6 +1,6 @@
 """Streaming spike detector: three tiers over the loss and the norms, bounded memory, exact state.
 
-point : one value far above the median of the last 128: log it; nearly all of them are one strange batch.
+point : one value far above the last 16, by the scatter of the last 128: log it, it is one strange batch.
 shift : the median of the last 8, 16, 64 or 256 values is above the lowest level the run has held.
 norm : gradient, update, weights or Adam's second moment left their own range, often before the loss does.
 
@@ -150,11 +150,12 @@ class Detector:
         return Alarm("nonfinite", step, first, names[0], value, self._level.value, math.inf, says)
 
     def _point(self, step: int, loss: float) -> Alarm | None:
-        """Judge one loss by the 128 before it."""
+        """Judge one loss by the 128 before it, each less the median of the 16 before it."""
         near, limit = self._level.near, self.settings.point_z
-        if len(near) < self.settings.least_rows:
+        if not self._level.near_sd:
             return None
-        centre = near.median()
+        last = self._level.windows[1]
+        centre = (last.median() if len(last) else self._level.value) + near.median()
         score = (loss - centre) / self._level.near_sd
         if score <= 0.5 * limit:
             self._open.pop("point", None)
@@ -165,7 +166,7 @@ class Detector:
         first = self._open["point"] = self._since(step)
         says = (
             f"loss {loss:.4g} is {score:.1f} standard deviations above {centre:.4g}, the median of the last "
-            f"{len(near)}",
+            f"{len(last)}",
         )
         return Alarm("point", step, first, "loss", loss, centre, score, says)
 
@@ -194,11 +195,11 @@ class Detector:
                 del self._open["shift"]
                 level.start_again()
                 if late:
-                    level.lowest.restart()
+                    level.forget_lows()
             return None
-        value, allowed = level.value, level.allowed
+        bases, allowed = level.bases, level.allowed
         for i, window in enumerate(level.windows):
-            if len(window) == window.size and window.median() - value > allowed[i]:
+            if len(window) == window.size and window.median() - bases[i] > allowed[i]:
                 return self._raise_shift(step, i)
         return None
 
@@ -206,24 +207,25 @@ class Detector:
         """Whether the median that raised the alarm, and those over 8 and 16 rows, are halfway down again."""
         level = self._level
         return all(
-            window.median() - level.value <= 0.5 * level.allowed[i]
+            window.median() - level.bases[i] <= 0.5 * level.allowed[i]
             for i, window in enumerate(level.windows[: max(self._shift_by, 1) + 1])
         )
 
     def _raise_shift(self, step: int, i: int) -> Alarm:
         level = self._level
         value, allowed, size = level.windows[i].median(), level.allowed[i], SIZES[i]
-        rise = value - level.value
-        first = self._open["shift"] = self._since(level.onset(4 * size, 0.5 * allowed))
+        base = level.bases[i]
+        rise = value - base
+        first = self._open["shift"] = self._since(level.onset(4 * size, base, 0.5 * allowed))
         self._shift_rows, self._shift_by = 0, i
         self._open.pop("point", None)
         says = (
             f"the median of the last {size} losses, {value:.4g}, is {rise:.3g} above the lowest level "
-            f"{level.value:.4g}, where {allowed:.2g} is allowed",
+            f"{base:.4g}, where {allowed:.2g} is allowed",
             f"the noise from row to row is {level.sd:.2g}; the rise began at step {first}",
         )
         score = self.settings.shift_z[i] * rise / allowed
-        return Alarm("shift", step, first, "loss", value, level.value, score, says)
+        return Alarm("shift", step, first, "loss", value, base, score, says)
 
     def _move_to(self, step: int) -> None:
         """Follow steps that go back or jump ahead."""
