@@ -18,6 +18,7 @@ _POSITIVE = (
     *("mup_base_width", "mup_base_head_dim", *HORIZON),
 )
 _NOT_NEGATIVE = ("kv_heads", "d_ff", "vocab", "micro_seqs", "warmup_tokens", "weight_decay", "z_loss", "seed")
+_FINITE = ("lr", "eps", "init_std", "rope_base", "warmup_tokens", "weight_decay", "z_loss")
 _BELOW_ONE = ("cooldown", "dropout", "lr_end", "beta1", "beta2")
 
 
@@ -31,6 +32,8 @@ def check(config: Any) -> None:
     """
     require(config, _POSITIVE, lambda x: x > 0, "above 0")
     require(config, _NOT_NEGATIVE, lambda x: x >= 0, "at least 0")
+    require(config, _FINITE, lambda x: x < math.inf, "finite")
+    require(config, ("eval_tokens",), lambda x: x < math.inf, "finite (1e15, say, for all that there are)")
     require(config, _BELOW_ONE, lambda x: 0 <= x < 1, "at least 0 and below 1")
     require(config, ("precision",), lambda x: x in ("auto", "fp32", "bf16"), "auto, fp32 or bf16")
     if all(getattr(config, name) == math.inf for name in HORIZON):
@@ -55,13 +58,29 @@ def check(config: Any) -> None:
 
 
 def check_data(config: Any, data: TokenSet, val: TokenSet) -> None:
-    """Refuse data that the configuration cannot be trained or evaluated on.
+    """Refuse a run that could not become an honest point on these data.
 
     Raises
     ------
     ConfigError
-        The vocabulary is too small, the two sets were tokenized differently, or validation has no full window.
+        The vocabulary is too small, the two sets were tokenized differently or are one, validation has no full
+        window, or the cooldown begins before the learning rate is reached.
     """
+    steps = max(1, round(min(config.tokens / config.step_tokens, 1e18)))  # as `train.total_steps`
+    cools_at, warmup = steps - round(config.cooldown * steps), config.warmup_tokens / config.step_tokens
+    if cools_at < warmup:
+        raise ConfigError(
+            f"tokens = {config.tokens:g} are {steps:,} steps, of which the last {steps - cools_at:,} cool down, and "
+            f"warmup_tokens = {config.warmup_tokens:g} last {math.ceil(warmup):,}: lr would never be reached. "
+            "Give a shorter warm-up or more tokens.",
+            column="warmup_tokens",
+        )
+    if data.sha256 == val.sha256:
+        raise ConfigError(
+            f"{config.val_data} holds the tokens of train_data: a loss on them says nothing about text that was not "
+            "seen. Give tokens that were held out.",
+            column="val_data",
+        )
     if (data.tokenizer, data.vocab) != (val.tokenizer, val.vocab):
         raise ConfigError(
             f"train_data was made by {data.tokenizer!r} with {data.vocab} tokens, val_data by {val.tokenizer!r} "

@@ -39,8 +39,9 @@ def parse_value(name: str, value: object, kinds: Mapping[str, Any], *, file: str
     """
     where = f"{file}: " if file else ""
     if name not in kinds:
-        near = difflib.get_close_matches(name, kinds, n=3) or sorted(kinds)
-        raise ConfigError(f"{where}no key {name!r}; did you mean {', '.join(near)}?", column=name)
+        near = difflib.get_close_matches(name, kinds, n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else f"the keys are {', '.join(sorted(kinds))}"
+        raise ConfigError(f"{where}no key {name!r}; {hint}", column=name)
     kind = kinds[name]
     try:
         return _READERS[kind](value)
@@ -54,7 +55,7 @@ def parse_value(name: str, value: object, kinds: Mapping[str, Any], *, file: str
 
 def _integer(value: object) -> int:
     number = _number(value)
-    if number != int(number):
+    if not number.is_integer():  # nor is infinity
         raise ValueError(value)
     return int(number)
 

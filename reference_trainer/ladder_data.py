@@ -48,7 +48,7 @@ def read_data(common: Mapping[str, Any], source: str) -> Data:
             f"{source}: vocab = {common['vocab']}, but the data have {train.vocab} tokens", column="vocab"
         )
     windows = (
-        min(int(common["eval_tokens"]), val.tokens - 1) // common["seq_len"]
+        int(min(common["eval_tokens"], val.tokens - 1)) // common["seq_len"]
     )  # as `train.evaluate` counts
     if windows < 1:
         raise ConfigError(

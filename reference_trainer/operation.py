@@ -115,6 +115,8 @@ class Operation:
                 object.__setattr__(self, field.name, value)
         require(self, _POSITIVE, lambda x: x > 0, "above 0")
         require(self, _NOT_NEGATIVE, lambda x: x >= 0, "at least 0")
+        require(self, ("log_every",), lambda x: x <= 10_000, "at most 10,000: so many steps wait in memory")
+        require(self, ("checkpoint_at",), lambda x: all(step > 0 for step in x), "steps above 0")
         for name, allowed in _CHOICES.items():
             require(self, (name,), lambda x, allowed=allowed: x in allowed, f"one of {', '.join(allowed)}")
         if self.cap_usd < math.inf and not self.usd_per_hour:

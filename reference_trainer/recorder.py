@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from reference_trainer import checkpoint, machine
 from reference_trainer.data.order import Batches
 from reference_trainer.data.shards import TokenSet
+from reference_trainer.errors import ResumeError
 from reference_trainer.hooks import Action
 from reference_trainer.limits import Limits
 from reference_trainer.machine import Place
@@ -97,7 +98,21 @@ class Recorder:
         self._open.__exit__(kind, error, trace)
 
     def begin(self, identity: Mapping[str, Any], batches: Batches, val: TokenSet) -> None:
-        """Write down which run this is and where it runs."""
+        """Write down which run this is and where it runs.
+
+        Raises
+        ------
+        ResumeError
+            The run that is gone on with was evaluated on other tokens: its loss would be given for these.
+        """
+        before = self._start.manifest.get("val_hash") if self._start is not None and self._own else None
+        if before not in (None, val.sha256):
+            raise ResumeError(
+                f"{self.config.val_data}: the evaluations of {self.run.path} are on other tokens (sha256 "
+                f"{before[:16]}, these have {val.sha256[:16]}). Use the val_data it began with, or another run_dir.",
+                source=str(self.run.path),
+                column="val_data",
+            )
         self._identity, self._batches, self._val = identity, batches, val
         self._versions = machine.versions()
         words = f"{self.place.describe()}; MFU against {self._peak_source}"
@@ -165,8 +180,12 @@ class Recorder:
         return 0 if self._log is None else self._log.sync()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps of the clock."""
-        return {"log_bytes": self.log_bytes, "perf": self._perf.state_dict()}
+        """Return what a checkpoint keeps of logs, clock and evaluations."""
+        return {
+            "log_bytes": self.log_bytes,
+            "perf": self._perf.state_dict(),
+            "val_hash": self._val.sha256,
+        }
 
     def finish(self, ended: str, steps: int, began: int) -> dict[str, Any]:
         """Write `result.json`: the point that this run is, or why it is none.

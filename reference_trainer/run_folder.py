@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from reference_trainer import checkpoint
 from reference_trainer.disk import sync_folder
-from reference_trainer.errors import CheckpointError, ResumeError
+from reference_trainer.errors import CheckpointError, ConfigError, ResumeError
 from reference_trainer.operation import Operation
 from reference_trainer.snapshots import Snapshots
 
@@ -42,11 +42,15 @@ class RunFolder:
 
     Raises
     ------
+    ConfigError
+        The path is empty; on entering: the folder cannot be made or written in.
     ResumeError
         On entering: another process is training in this folder.
     """
 
     def __init__(self, path: str | Path, *, writes: bool = True) -> None:
+        if not str(path):
+            raise ConfigError("run_dir is empty: name the folder of the run", column="run_dir")
         self.path, self.writes = Path(path), writes
         self.checkpoints = self.path / "checkpoints"
         self.saved_at = -1
@@ -54,8 +58,15 @@ class RunFolder:
 
     def __enter__(self) -> Self:
         if self.writes:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = open(self.path / "lock", "a", encoding="utf-8")
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                self._lock = open(self.path / "lock", "a", encoding="utf-8")
+            except OSError as error:
+                raise ConfigError(
+                    f"run_dir = {str(self.path)!r} is no folder that can be written in ({error.strerror})",
+                    source=str(self.path),
+                    column="run_dir",
+                ) from error
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -108,8 +119,15 @@ class RunFolder:
     def _take_log(self, start: checkpoint.Loaded, start_from: str) -> None:
         """Copy the trunk's log as far as the branch shares it, so that the branch has the log of a whole run."""
         log, source = self.path / "log.jsonl", Path(start_from).resolve().parents[1] / "log.jsonl"
-        with open(source, "rb") as file:
-            shared = file.read(start.manifest["log_bytes"])
+        try:
+            with open(source, "rb") as file:
+                shared = file.read(start.manifest["log_bytes"])
+        except OSError as error:
+            raise ResumeError(
+                f"{source}: the log of the run that {start_from} is of cannot be read ({error.strerror}). A branch "
+                "begins with it: leave checkpoints in the folder of their run.",
+                source=str(source),
+            ) from error
         if len(shared) < start.manifest["log_bytes"]:
             raise ResumeError(f"{source}: shorter than when {start_from} was saved", source=str(source))
         write_whole(log, shared)

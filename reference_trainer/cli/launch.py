@@ -16,6 +16,11 @@ from scaling.errors import ScalingError
 EXIT: Mapping[str, int] = {"horizon": 0, "budget": 75, "time": 75, "SIGTERM": 143, "SIGINT": 130}
 FAILED, BAD_INPUT = 1, 2
 
+_USAGE = (
+    "usage: python -m reference_trainer.train CONFIG.toml [key=value ...]\n"
+    "Makes one run, or goes on with it. Settings: reference_trainer.train.Config and reference_trainer.operation."
+)
+
 
 def launch(
     read: Callable[..., Any], train: Callable[[Any], Mapping[str, Any]], arguments: Sequence[str]
@@ -38,9 +43,9 @@ def launch(
         on. 1: failed (a full disk, say) or stopped by the observer. 2: bad input.
     """
     speaks = os.environ.get("RANK", "0") == "0"
-    if not arguments:
-        print("usage: python -m reference_trainer.train CONFIG.toml [key=value ...]", file=sys.stderr)
-        return BAD_INPUT
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_USAGE, file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else BAD_INPUT
     try:
         config = read(*arguments)
         if speaks:

@@ -1,0 +1,68 @@
+"""Runs that could not become the point they would claim to be are refused, in words that say what to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from reference_trainer.data.shards import write_shard
+from reference_trainer.errors import ConfigError, ResumeError
+from reference_trainer.train import Config, main, train
+from tests.reference_trainer.tiny_runs import tiny, write_data
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_data(tmp_path_factory.mktemp("data"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("depth=2", "no key 'depth'; the keys are attention"),
+        ("layers=inf", "layers is a whole number"),
+        ("lr=inf", "lr must be finite"),
+        ("eps=inf", "eps must be finite"),
+        ("eval_tokens=inf", "eval_tokens must be finite"),
+        ("log_every=1e8", "log_every must be at most 10,000"),
+        ("checkpoint_at=-1", "checkpoint_at must be steps above 0"),
+        ("run_dir=", "run_dir is empty"),
+        ("run_dir=run.toml", "run.toml.*File exists"),
+        ("run_dir=run.toml/x", "Not a directory"),
+        ("warmup_tokens=1e6", "last 15,625: lr would never be reached"),
+        ("warmup_tokens=inf", "warmup_tokens must be finite"),
+    ],
+)
+def test_settings_that_would_end_in_no_honest_point(tmp_path, monkeypatch, data, text, says):
+    settings = tmp_path / "run.toml"
+    settings.write_text(str(tiny(tmp_path / "run", data)))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=says):
+        train(Config.read(settings, text))
+
+
+def test_a_loss_is_never_given_for_other_tokens_than_it_was_measured_on(tmp_path, data):
+    config = tiny(tmp_path / "run", data, tokens=20 * 64)
+    before = train(config)
+    other = write_shard(tmp_path / "other.tokens", [[1, 2] * 300], tokenizer="none", vocab=24)
+    with pytest.raises(ResumeError, match=r"evaluations of .* are on other tokens"):
+        train(replace(config, val_data=str(other)))
+    assert json.loads((tmp_path / "run" / "result.json").read_text()) == before
+    with pytest.raises(ConfigError, match="holds the tokens of train_data"):
+        train(tiny(tmp_path / "same", {**data, "val_data": data["train_data"]}))
+
+
+def test_a_checkpoint_away_from_its_log_starts_no_branch(tmp_path, data):
+    train(tiny(tmp_path / "trunk", data, tokens=20 * 64, checkpoint_at=(10,)))
+    alone = tmp_path / "alone" / "step_00000010"
+    shutil.copytree(tmp_path / "trunk" / "checkpoints" / "step_00000010", alone)
+    with pytest.raises(ResumeError, match="leave checkpoints in the folder of their run"):
+        train(tiny(tmp_path / "branch", data, start_from=str(alone)))
+
+
+def test_help_is_no_configuration(capsys):
+    assert main(["--help"]) == 0
+    assert "CONFIG.toml [key=value ...]" in capsys.readouterr().out
