@@ -6,9 +6,9 @@
     rollback once more, the rate x0.5 of what it was at first
     stop     with a report, and with what would have to be changed by hand
 
-A cause that the log speaks for goes first: where it is the learning rate, the rate is lowered at once (x0.75, x0.5,
-x0.33); where it is the data, not before the third attempt. At most `most_rollbacks` in a run, whatever happens. What
-passed by itself is gone back over too (a skip) where it cost more than a hundredth of the run.
+A cause that the log speaks for goes first: where it is the learning rate, and it still is as high, the rate is lowered
+at once (x0.75, x0.5, x0.33); where it is the data, not before the third attempt. At most `most_rollbacks` in a run,
+whatever happens. What passed by itself is gone back over too (a skip) where it cost more than a hundredth of the run.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class Playbook:
         diagnose: Callable[[], Diagnosis | None],
         *,
         ends_at: float = math.inf,
+        rate_back: Callable[[], bool] = lambda: False,
     ) -> Move | None:
         """Look at one step.
 
@@ -79,6 +80,8 @@ class Playbook:
             Returns what the incident is; asked only when something is decided.
         ends_at : float
             Last step of the run, as far as is known: what is open there is decided there.
+        rate_back : callable
+            Returns whether the learning rate is what it was before the incident: then lowering it would mend nothing.
 
         Returns
         -------
@@ -119,7 +122,7 @@ class Playbook:
             return Move(
                 "wait", CONTINUE, m.first, diagnosis, f"on its way back: look again at step {m.deadline}"
             )
-        return self._treat(step, diagnosis)
+        return self._treat(step, diagnosis, rate_back)
 
     def _first_evidence(self, step: int, open_tiers: Mapping[str, int]) -> int | None:
         """Return where the incident began, if the loss is hurt; norms that led to it without a gap count."""
@@ -163,7 +166,7 @@ class Playbook:
             m.rollbacks = m.lowered = 0
         return Move("over", CONTINUE, m.first, None, why)
 
-    def _treat(self, step: int, diagnosis: Diagnosis | None) -> Move:
+    def _treat(self, step: int, diagnosis: Diagnosis | None, rate_back: Callable[[], bool]) -> Move:
         """Choose the next treatment."""
         m, s = self.memory, self.settings
         m.onset = min(m.onset, m.first) if m.level else m.first
@@ -176,7 +179,7 @@ class Playbook:
             )
             return Move("stop", Action("stop", why=why), m.first, diagnosis, why)
         causes = [cause.cause for cause in diagnosis.causes] if diagnosis is not None else []
-        rate = causes[:1] == ["learning rate too high"] and m.lowered < len(RATES)
+        rate = causes[:1] == ["learning rate too high"] and m.lowered < len(RATES) and not rate_back()
         name: Name = "rollback" if m.level else "lower_lr" if rate else "skip"
         to_step, skip = self._suspect(), s.skip + min(s.lead, m.first - 1)
         if m.level:

@@ -82,6 +82,7 @@ class Watch:
             metrics.get("finite", 1.0) != 0,
             self._diagnose,
             ends_at=self._ends_at,
+            rate_back=self._rate_back,
         )
         if move is None:
             return CONTINUE
@@ -100,6 +101,16 @@ class Watch:
         history = self._history()
         hurt = [s for s in gather(self._alarms, history) if {"shift", "nonfinite"} & set(s.tiers)]
         return classify(history, hurt[-1]) if hurt else None
+
+    def _rate_back(self) -> bool:
+        """Return whether the learning rate is about what it was before the incident."""
+        first = self.playbook.memory.first
+        before = [row[6] for row in self._rows if row[0] < first][-64:]
+        return (
+            bool(before)
+            and self._rows[-1][6] <= 1.1 * float(np.median(before))
+            and max(row[6] for row in self._rows if row[0] >= first) > 2 * float(np.median(before))
+        )
 
     def _write(self, step: int, move: Move) -> None:
         """Keep a move in the log: a new line, or the outcome of an open one."""

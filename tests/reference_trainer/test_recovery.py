@@ -111,6 +111,15 @@ def test_a_rate_that_is_too_high_is_lowered_first():
     assert rates == pytest.approx(RATES) and treated[0].action.skip == 0
 
 
+def test_a_rate_that_was_too_high_for_a_while_is_left_alone():
+    book, said = Playbook(SETTINGS), diagnosis("divergent", "rollback", "learning rate too high")
+    moves = [
+        book.step(step, {"shift": 500} if step >= 508 else {}, True, lambda: said, rate_back=lambda: True)
+        for step in range(529)
+    ]
+    assert moves[-1].name == "skip" and moves[-1].action.lr_factor == 1.0
+
+
 def test_updates_that_are_withheld_are_not_waited_for_long():
     """Fifty in a row would end the run: it goes back after ten."""
     book = Playbook(SETTINGS)
