@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 _TORCH = importlib.util.find_spec("torch") is not None
-_NEED_TORCH = ("reference_trainer", "tests/reference_trainer")
+_NEED_TORCH = ("reference_trainer", "tests/reference_trainer", "tests/experiments/test_x1_run")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -21,6 +21,7 @@ FORMATS: dict[str, Callable[[float], str]] = {
     "count": count,
     "usd": dollars,
     "number": lambda x: number(x, 4),
+    "signed": lambda x: f"{x:+.3g}".replace("-", "−"),
     "short": lambda x: number(x, 3),
     "percent": lambda x: percent(x, 3),
     "flops": flops_text,
@@ -71,13 +72,13 @@ class Files:
             f'<data value="{value!r}" data-form="{form}" title="{where}">{html.escape(text)}</data>'
         )
 
-    def interval(self, name: str, path: str, form: str = "number") -> Markup:
-        """Return an estimate of a file: its value and the ends of its interval."""
+    def interval(self, name: str, path: str, form: str = "number", *, level: bool = True) -> Markup:
+        """Return an estimate of a file: its value, the ends of its interval, and the level unless a head says it."""
         if self.at(name, f"{path}.low") is None:
             return self.show(name, f"{path}.value", form)
-        level = percent(self.at(name, f"{path}.level"), 3)
+        says = f"{percent(self.at(name, f'{path}.level'), 3)}: " if level else ""
         ends = Markup(" to ").join(self.show(name, f"{path}.{end}", form) for end in ("low", "high"))
-        return Markup("{} ({}: {})").format(self.show(name, f"{path}.value", form), level, ends)
+        return Markup("{} ({}{})").format(self.show(name, f"{path}.value", form), says, ends)
 
     def picture(self, name: str, caption: str) -> Markup:
         """Return a PNG of the folder as an inline figure; nothing where there is none."""

@@ -13,6 +13,7 @@ from experiments.x1.profile import Profile
 from experiments.x1.stages import Stopped, write_json
 from reference_trainer.errors import TrainerError
 from reference_trainer.ladder import Plan, read_ladder
+from reference_trainer.lr_choice import at_edge
 from reference_trainer.points import TIMES
 from reference_trainer.sweep import SweepResult, sweep
 from scaling.storage import write_atomically
@@ -103,9 +104,19 @@ def build(profile: Profile, corpus: Mapping[str, Any], out: Path) -> list[Path]:
         "share_of_separate": plan.tokens_paid / plan.tokens_separate, "versions": result.versions,
         "budgets_left_out": [format_count(t) for t in profile.budgets if t > most],
         "times": list(TIMES), "spent_usd": result.spent_usd, "cap_usd": plan.file.budget and plan.file.budget.cap_usd,
-        "usd_per_hour": profile.usd_per_hour, "findings": [f.message for f in plan.findings],
+        "usd_per_hour": profile.usd_per_hour, "findings": [*(f.message for f in plan.findings), *_edges(plan, result)],
     }  # fmt: skip
     return [out / "points.csv", write_json(out / "points.json", about)]
+
+
+def _edges(plan: Plan, result: SweepResult) -> list[str]:
+    """Say where the best rate that was tried is the last one that was."""
+    at = [
+        s.name for s in plan.sizes if s.lr_grid and at_edge(result.rates.get(s.name, s.lr_grid[0]), s.lr_grid)
+    ]
+    return [
+        f"{', '.join(at)}: the best learning rate is at the edge of those tried; a better one may lie beyond"
+    ] * bool(at)
 
 
 def work_folder(profile: Profile, corpus: Mapping[str, Any], out: Path) -> Path:

@@ -17,7 +17,6 @@ import numpy as np
 
 import scaling.datasets as datasets
 from experiments.x1.stages import file_hash, write_json
-from reference_trainer.points import TIMES
 from scaling import fit_chinchilla, load_runs
 from scaling.cli.output import as_options
 from scaling.errors import NotIdentifiedError, ScalingError
@@ -37,6 +36,8 @@ PARAMS = 1e9
 
 def timeless(points: bytes) -> bytes:
     """Return a points table without the columns that hold times: what the law is fitted to."""
+    from reference_trainer.points import TIMES  # needs torch, as has whoever made points
+
     rows = list(csv.DictReader(io.StringIO(points.decode("utf-8"))))
     names = [name for name in rows[0] if name not in TIMES]
     text = io.StringIO()
@@ -225,7 +226,5 @@ def verdict_words(own: Mapping[str, Any] | None) -> str:
         return "The points made here determine it too."
     if own["verdict"] == "not identified":
         return "The points made here do not determine a law, so nothing is read off them for this size."
-    return (
-        "The points made here determine a law among themselves, and this size is out of their reach: nothing is read "
-        "off them for it."
-    )
+    how = "only loosely " if own["verdict"] == "weak" else ""
+    return f"The points made here determine a law {how}among themselves, and nothing about this size is read off them."
