@@ -37,7 +37,13 @@ class Data:
 
 
 def read_data(common: Mapping[str, Any], source: str) -> Data:
-    """Open the data of a ladder and return what the plan needs of them."""
+    """Open the data of a ladder and return what the plan needs of them.
+
+    Raises
+    ------
+    ConfigError
+        The vocabulary is too small, both sets are one, or there is no whole window to evaluate on.
+    """
     import numpy as np
 
     from reference_trainer.data.shards import TokenSet
@@ -46,6 +52,11 @@ def read_data(common: Mapping[str, Any], source: str) -> Data:
     if 0 < common["vocab"] < train.vocab:
         raise ConfigError(
             f"{source}: vocab = {common['vocab']}, but the data have {train.vocab} tokens", column="vocab"
+        )
+    if train.sha256 == val.sha256:
+        raise ConfigError(
+            f"{source}: val_data holds the tokens of train_data: give tokens that were held out",
+            column="val_data",
         )
     windows = (
         int(min(common["eval_tokens"], val.tokens - 1)) // common["seq_len"]

@@ -47,10 +47,20 @@ from reference_trainer.errors import ConfigError
 from scaling.units import parse_count
 
 _Count = Annotated[float, BeforeValidator(parse_count), Field(ge=1, le=1e18, allow_inf_nan=False)]
-_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_Whole = Annotated[int, Field(ge=1)]
-_Seed = Annotated[int, Field(ge=0)]
+
+
+def _no_flag(value: object) -> object:
+    """Refuse true and false, which Python takes for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("a number is meant")
+    return value
+
+
+_Number = BeforeValidator(_no_flag)
+_Positive = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False)]
+_NotNegative = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
+_Whole = Annotated[int, _Number, Field(ge=1)]
+_Seed = Annotated[int, _Number, Field(ge=0, lt=1 << 64)]
 
 _SHAPE = ("layers", "d_model", "heads")
 _SOLVER = ("count", "head_dim", "multiple", "kv_group", "ffn_ratio", "max_embedding_share")

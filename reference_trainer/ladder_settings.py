@@ -21,10 +21,14 @@ _ELSEWHERE = {
     **dict.fromkeys(("cap_usd", "usd_per_hour", "billing_granularity", "instance", "max_step_s"), "see [budget]"),
     **dict.fromkeys(("hours", "usd"), "a run that is cut by time is no exact point: give tokens"),
     **dict.fromkeys(("run_dir", "start_from", "checkpoint_at", "run_name"), "the ladder sets it for every run"),
+    "inject": "a run that is hurt on purpose is no point",
     "tokens": "give the budgets as tokens = [...] at the top",
     "seed": "give seeds = [...] at the top",
     "cooldown": "give cooldown at the top",
 }  # fmt: skip
+
+#: Bytes of a size's name: with seed and tokens it names a folder, which may have 255.
+_LONGEST_NAME = 128
 
 
 def read_common(file: LadderFile, path: Path, overrides: Sequence[str]) -> dict[str, Any]:
@@ -130,7 +134,7 @@ def _size(
         **{**common, **settings, "run_dir": "x", "tokens": math.inf, "hours": 1.0, "lr": lr or 1.0}
     )
     name = section.name or f"{config.layers}x{config.d_model}"
-    if "/" in name or name.startswith("."):
+    if "/" in name or "\0" in name or name.startswith(".") or len(name.encode()) > _LONGEST_NAME:
         raise ConfigError(f"{where}: name {name!r} cannot name a folder", column="name")
     budgets = section.tokens or file.tokens
     if not budgets:

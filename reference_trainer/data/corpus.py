@@ -73,7 +73,11 @@ class Source:
         local = Path(self.path)
         if local.is_file() or "*" in self.path:
             arguments = {"path": _format_of(self.path), "data_files": {self.split: self.path}}
-        elif not local.is_dir() and (self.path.count("/") > 1 or self.path[:1] in ("/", ".", "~")):
+        elif not local.is_dir() and (
+            self.path.count("/") > 1
+            or self.path[:1] in ("/", ".", "~")
+            or {suffix.lower() for suffix in local.suffixes[-2:]} & {*_FORMATS, *_PACKED}
+        ):
             # A typo in a path must not become a search on the Hub.
             raise DataError(f"{self.path} does not exist", source=self.path, column="path")
         if self.unit is not None:
@@ -145,6 +149,8 @@ def _called(function: Any, source: Source, arguments: Mapping[str, Any]) -> Any:
     except Exception as error:  # the library raises its own, the file system's and the network's
         hint = " Is the name right, and is there a network?" if isinstance(error, ConnectionError) else ""
         message = f"{source} cannot be opened: {type(error).__name__}: {error}{hint}"
+        if isinstance(error, StopIteration):
+            message = f"{source.path} holds no document: it is empty."
         if "sample_by" in str(error):
             message = f"{source.path} is no plain text: leave unit= out."
         raise DataError(message, source=source.path, column="path") from error

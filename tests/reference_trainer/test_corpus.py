@@ -154,6 +154,7 @@ def test_two_resumes_in_a_row(hub):
         (Source("{hub}", unit="line"), "is no plain text: leave unit= out"),
         (Source("{hub}/missing.jsonl"), "missing.jsonl does not exist"),
         (Source("./missing"), "missing does not exist"),
+        (Source("missing.jsonl.gz"), "missing.jsonl.gz does not exist"),
         (Source("{tmp}/notes.docx"), "of no known format: give .jsonl"),
         (Source("{tmp}/plain.txt"), "say with unit= what a document of it is"),
         (Source("{tmp}/empty"), "cannot be opened"),
@@ -167,6 +168,12 @@ def test_what_cannot_be_opened(hub, tmp_path, source, message):
     source = Source(path, source.name, source.split, unit=source.unit)
     with pytest.raises(DataError, match=message):
         source_files(source)
+
+
+def test_an_empty_file_is_said_to_be_empty(tmp_path):
+    (tmp_path / "none.jsonl").touch()
+    with pytest.raises(DataError, match="none.jsonl holds no document: it is empty"):
+        open_stream(Source(str(tmp_path / "none.jsonl")))
 
 
 @pytest.mark.parametrize(

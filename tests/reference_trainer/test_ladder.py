@@ -97,6 +97,13 @@ REFUSED = {
     "leave one out": changed("d_model = 8\n", 'd_model = 8\nparams = "1k"\n'),
     "cannot be rotated": changed("d_model = 8\nheads = 2", "d_model = 6\nheads = 2"),
     "hold no window": changed("eval_tokens = 320", "eval_tokens = 10"),
+    "inject cannot stand here: a run that is hurt on purpose": changed(
+        "dropout = 0.1", 'inject = "lr_spike@6x5:100"'
+    ),
+    "val_data holds the tokens of train_data": changed('"val.tokens"', '"train.tokens"'),
+    "size[0].layers: a number is meant, got True": changed("layers = 1", "layers = true"),
+    "seeds[1]: Input should be less than 1844674407370955": changed("[0, 1]", "[0, 18446744073709551616]"),
+    "cannot name a folder": changed("layers = 1", 'name = "a\\u0000b"\nlayers = 1'),
     "cooldown: Input should be less than 1": "cooldown = 1\n" + LADDER,
     "usd_per_hour is missing": LADDER + "[budget]\ncap_usd = 3\n",
     "cannot be read as TOML": "tokens = [1280",
