@@ -13,8 +13,8 @@ Tier = Literal["point", "shift", "norm", "nonfinite"]
 class DetectorSettings:
     """Thresholds, in units of the log's own noise wherever there is one.
 
-    Those of the shift tier were set on half of the healthy logs of ``experiments/benchmarks/spike_detection.py``, so
-    that one of its 102 logs raises an alarm; its table scores them on the other half.
+    Those of the shift tier were set on one half of the healthy logs of ``experiments/benchmarks/spike_detection.py``,
+    near the highest score that a log reached there; its table scores them on the other half.
 
     Parameters
     ----------
