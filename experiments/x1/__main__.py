@@ -80,7 +80,7 @@ def _train(profile: Profile, choice: str, out: Path, stages: Stages) -> None:
     about = json.loads((out / "corpus.json").read_text(encoding="utf-8"))
     data = {"corpus": file_hash(out / "corpus.json"), "profile": vars(profile)}
     stages.run("ladder", data, lambda: ladder.build(profile, about, out))
-    stages.run("incident", data, lambda: incident.build(profile, about, out))
+    stages.run("incident", data, lambda: incident.build(profile, about, out, say))
 
 
 def main(arguments: list[str] | None = None) -> int:

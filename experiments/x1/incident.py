@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.x1.ladder import common, run, work_folder
+from experiments.x1 import money
+from experiments.x1.ladder import common, work_folder
 from experiments.x1.profile import Profile
+from experiments.x1.single import train_all
 from experiments.x1.stages import write_json
 from reference_trainer.postmortem import post_mortem
+from reference_trainer.train import Config
+from scaling.units import parse_count
 
 _SPIKE_KEYS = ("checkpoint_every", "recovery_wait", "recovery_margin")
 #: Snapshots in memory, and steps between two, to go back to a state just before the first evidence.
 _SNAPSHOTS, _EVERY = 8, 25
 
 
-def build(profile: Profile, corpus: Mapping[str, Any], out: Path) -> list[Path]:
-    """Train the two runs, and write ``incident.json``, ``postmortem.md`` with its data, and the run's interventions.
+def build(profile: Profile, corpus: Mapping[str, Any], out: Path, say: Callable[[str], None]) -> list[Path]:
+    """Train the two runs, and write ``incident.json`` and ``postmortem.md`` with its data.
 
     Raises
     ------
@@ -26,38 +31,38 @@ def build(profile: Profile, corpus: Mapping[str, Any], out: Path) -> list[Path]:
         A signal or the cap came first.
     """
     given = profile.spike
-    folder = work_folder(profile, corpus, out)
-    ends: dict[str, Any] = {}
-    for part, changes in (("twin", {}), ("spike", {"inject": given["inject"]})):
-        settings = {
-            "name": part, "out": str(folder / part), "tokens": [given["tokens"]], "seeds": [0],
-            "common": {
-                **common({**profile.ladder, "lr": given["lr"]}, corpus), **{key: given[key] for key in _SPIKE_KEYS},
-                "recovery": "auto", "snapshots": _SNAPSHOTS, "snapshot_every": _EVERY, "log_every": 10, **changes,
-            },
-            "size": (dict(zip(("layers", "d_model", "heads"), given["size"], strict=True)),),
-        }  # fmt: skip
-        plan, result = run(profile, part, settings, folder / f"{part}.toml")
-        (only,) = plan.runs
-        ends[part] = {"folder": plan.folder(only), "spent_usd": result.spent_usd,
-                      **json.loads((plan.folder(only) / "result.json").read_text(encoding="utf-8"))}  # fmt: skip
-        ends[part]["steps_planned"] = only.steps
-    hurt, twin = ends["spike"], ends["twin"]
-    page = post_mortem(hurt["folder"], usd_per_hour=profile.usd_per_hour)
+    folder = work_folder(profile, corpus, out) / "incident"
+    twin = _config(profile, corpus, folder / "twin")
+    configs = {"twin": twin, "hurt": replace(twin, run_dir=str(folder / "hurt"), inject=given["inject"])}
+    results = train_all(configs, folder, profile, "incident", say)
+    hurt, calm = results["hurt"], results["twin"]
+    page = post_mortem(folder / "hurt", usd_per_hour=profile.usd_per_hour)
     files = [*page.save(out / "postmortem.md")]
-    log = hurt["folder"] / "interventions.jsonl"
-    entries = (
-        [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
-    )
+    log = folder / "hurt" / "interventions.jsonl"
+    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     content = {
-        "inject": given["inject"], "steps": hurt["steps_planned"], "params_total": hurt.get("params_total"),
-        "loss": hurt["loss"], "twin_loss": twin["loss"],
-        "gap": None if None in (hurt["loss"], twin["loss"]) else hurt["loss"] - twin["loss"],
-        "status": hurt["status"], "twin_entries": _count(twin["folder"] / "interventions.jsonl"),
-        "sections": [_section(s) for s in page.sections], "summary": page.summary, "interventions": entries,
-        "usd_per_hour": profile.usd_per_hour, "picture": next((f.name for f in files if f.suffix == ".png"), None),
+        "inject": given["inject"], "steps": round(twin.tokens / twin.step_tokens),
+        "params_total": hurt["params_total"],
+        "loss": hurt["loss"], "twin_loss": calm["loss"],
+        "gap": None if None in (hurt["loss"], calm["loss"]) else hurt["loss"] - calm["loss"],
+        "status": hurt["status"], "twin_entries": _count(folder / "twin" / "interventions.jsonl"),
+        "sections": [_section(s) for s in page.sections], "summary": page.summary,
+        "interventions": [json.loads(line) for line in lines], "usd_per_hour": profile.usd_per_hour,
+        "spent_usd": money.spent(folder / "budget.json"),
+        "picture": next((f.name for f in files if f.suffix == ".png"), None),
     }  # fmt: skip
     return [write_json(out / "incident.json", content), *files]
+
+
+def _config(profile: Profile, corpus: Mapping[str, Any], run_dir: Path) -> Config:
+    """Return the run that nothing strikes, watched by the playbook."""
+    given = profile.spike
+    layers, width, heads = given["size"]
+    return Config(
+        **common({**profile.ladder, "lr": given["lr"]}, corpus) | {key: given[key] for key in _SPIKE_KEYS},
+        layers=layers, d_model=width, heads=heads, tokens=parse_count(given["tokens"]), run_dir=str(run_dir),
+        recovery="auto", snapshots=_SNAPSHOTS, snapshot_every=_EVERY, mlflow="", usd_per_hour=profile.usd_per_hour,
+    )  # fmt: skip
 
 
 def _section(section: Mapping[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def build(profile: Profile, corpus: Mapping[str, Any], out: Path) -> list[Path]:
         A signal or the cap came first. The same call goes on.
     """
     folder = work_folder(profile, corpus, out)
-    plan, result = run(profile, "ladder", settings(profile, corpus, folder), folder / "ladder.toml")
+    plan, result = _run(profile, settings(profile, corpus, folder), folder / "ladder.toml")
     table = Path(result.points).read_bytes()
     write_atomically(out / "points.csv", table)
     most = corpus["most_epochs"] * corpus["train"]["tokens"]
@@ -103,7 +103,7 @@ def build(profile: Profile, corpus: Mapping[str, Any], out: Path) -> list[Path]:
         "tokens_paid": plan.tokens_paid, "tokens_separate": plan.tokens_separate, "tokens_checks": plan.tokens_checks,
         "share_of_separate": plan.tokens_paid / plan.tokens_separate, "versions": result.versions,
         "budgets_left_out": [format_count(t) for t in profile.budgets if t > most],
-        "times": list(TIMES), "spent_usd": result.spent_usd, "cap_usd": plan.file.budget and plan.file.budget.cap_usd,
+        "times": list(TIMES), "spent_usd": money.spent(plan.out / "budget.json"), "cap_usd": plan.file.budget and plan.file.budget.cap_usd,
         "usd_per_hour": profile.usd_per_hour, "findings": [*(f.message for f in plan.findings), *_edges(plan, result)],
     }  # fmt: skip
     return [out / "points.csv", write_json(out / "points.json", about)]
@@ -127,7 +127,7 @@ def work_folder(profile: Profile, corpus: Mapping[str, Any], out: Path) -> Path:
     return out / "work" / f"runs-{profile.name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
-def run(profile: Profile, part: str, content: Mapping[str, Any], path: Path) -> tuple[Plan, SweepResult]:
+def _run(profile: Profile, content: Mapping[str, Any], path: Path) -> tuple[Plan, SweepResult]:
     """Run a ladder under its share of the cap.
 
     Raises
@@ -138,7 +138,7 @@ def run(profile: Profile, part: str, content: Mapping[str, Any], path: Path) -> 
         No run of it gave a point.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, toml({**content, "budget": money.budget(profile, part)}))
+    write_atomically(path, toml({**content, "budget": money.budget(profile, "ladder")}))
     plan = read_ladder(path)
     clock = money.clock(profile, plan.out / "budget.json")
     result = sweep(plan, jobs=money.cores(profile), clock=clock)

@@ -9,7 +9,7 @@ import csv
 import io
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +58,12 @@ def fit_or_refusal(runs: RunTable, n_boot: int) -> ChinchillaFit | NotIdentified
 
 
 def load(path: str | Path) -> RunTable:
-    """Read a table of runs; doubts about it are in its audit."""
+    """Read a table of runs; doubts about it are in its audit, and of its path the name alone: a fit holds no folder."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return load_runs(path)
+        table = load_runs(path)
+    name = Path(path).name
+    return replace(table, source=name, audit=replace(table.audit, source=name))
 
 
 def summary(
@@ -70,7 +72,7 @@ def summary(
     """Return what a table says of a size, as plain types: every word follows the fit's verdict."""
     head = refused(fit, runs, params) if isinstance(fit, NotIdentifiedError) else answer(fit, params)
     out: dict[str, Any] = {
-        "runs": len(runs), "source": Path(runs.source).name, "verdict": head.verdict, "usable": head.usable,
+        "runs": len(runs), "source": runs.source, "verdict": head.verdict, "usable": head.usable,
         "chip": head.chip, "headline": head.headline, "interval": head.interval,
         "sentences": [as_options(text) for text in head.sentences],
         "decades_outside": head.decades_outside if np.isfinite(head.decades_outside) else None,
@@ -179,7 +181,7 @@ def build(out: Path, n_boot: int, pages: bool) -> list[Path]:
             "inside": inside(own_fit, own), "held_out": held_out(own, n_boot), "noise": noise(own),
             "lowest_loss": float(own.loss.min()), "lowest_bits": float(own.loss.min() / np.log(2)),
         }  # fmt: skip
-        command = f"scaling report {out / 'runs.csv'} --out report.html"
+        command = "scaling report runs.csv --out report.html"
         files += [
             out / "runs.csv",
             *_save(own_fit, own, out, "own-runs", Origin(file_hash(out / "runs.csv"), command), pages),

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from economics.billing import Session
 from experiments.x1.profile import Profile
 
 #: Shares of the cap: no sum of them can pass it.
-SHARES = {"ladder": 0.8, "spike": 0.1, "twin": 0.1}
+SHARES = {"ladder": 0.8, "incident": 0.2}
 #: Reserves of the guard on a small machine: a step, the save of every worker, the end.
 _STEP_S, _SAVE_S, _END_S = 10.0, 10.0, 1.0
 
@@ -59,6 +60,15 @@ def _covered(journal: Path) -> float | None:
         return float(json.loads(journal.read_text(encoding="utf-8"))["bill"]["until"])
     except (OSError, ValueError, KeyError):
         return None
+
+
+def spent(journal: Path) -> float | None:
+    """Return the dollars that a journal counts; None where there is none."""
+    try:
+        bill = json.loads(journal.read_text(encoding="utf-8"))["bill"]
+    except OSError:
+        return None
+    return sum(Session(**session).usd(bill["until"]) for session in bill["sessions"])
 
 
 def cores(profile: Profile) -> int:
