@@ -34,8 +34,9 @@ class Limits:
         This process keeps the account; the others ask it.
     compiles : bool
         The first step compiles, and may take minutes.
-    clock : callable
-        Seconds since the epoch; tests inject one.
+    clock : callable, optional
+        Seconds since the epoch, for tests. If not given the guard, whose account outlives the machine, has the clock
+        of the day, and the run's own time is measured by one that nobody sets back.
 
     Raises
     ------
@@ -55,18 +56,17 @@ class Limits:
     ) -> None:
         self.usd_per_hour = float(config.usd_per_hour)
         self.hours, self.usd = float(config.hours), float(config.usd)
-        clock = clock or time.time
-        self._clock, self._compiles = clock, compiles
+        self._clock, self._compiles = clock or time.monotonic, compiles
         self.guard: BudgetGuard | None = None
         if config.cap_usd < math.inf and writes:
             self.guard = BudgetGuard(
                 config.cap_usd, config.usd_per_hour, billing_granularity=config.billing_granularity,
                 max_step_s=config.max_step_s, instance=config.instance or socket.gethostname(),
-                journal=folder / "budget.json", clock=clock,
+                journal=folder / "budget.json", clock=clock or time.time,
             )  # fmt: skip
             hours = None if self.hours == math.inf else max(self.hours - wall_s / 3600.0, 0.0)
             self.guard.check(hours, tokens=None if config.tokens == math.inf else config.tokens)
-        self._began = clock()
+        self._began = self._clock()
         self._wall_before = wall_s
         self._first: int | None = None
         self._steps = 0  # of this session that are over

@@ -172,7 +172,7 @@ def test_what_cannot_be_opened(hub, tmp_path, source, message):
 
 def test_an_empty_file_is_said_to_be_empty(tmp_path):
     (tmp_path / "none.jsonl").touch()
-    with pytest.raises(DataError, match="none.jsonl holds no document: it is empty"):
+    with pytest.raises(DataError, match=r"none.jsonl holds no document: it is empty"):
         open_stream(Source(str(tmp_path / "none.jsonl")))
 
 

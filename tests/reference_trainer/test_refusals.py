@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
+import time
 from dataclasses import replace
 
 import pytest
@@ -66,3 +68,13 @@ def test_a_checkpoint_away_from_its_log_starts_no_branch(tmp_path, data):
 def test_help_is_no_configuration(capsys):
     assert main(["--help"]) == 0
     assert "CONFIG.toml [key=value ...]" in capsys.readouterr().out
+
+
+def test_a_clock_that_is_set_back_gives_back_neither_time_nor_money(tmp_path, monkeypatch, data):
+    now = time.time
+    calls = itertools.count()
+    monkeypatch.setattr(time, "time", lambda: now() - (86_400 if next(calls) > 60 else 0))
+    dear = {"usd_per_hour": 1.0, "hours": 1.0, "usd": 5.0}
+    for name, cap in (("free", {}), ("capped", {"cap_usd": 100.0})):
+        result = train(tiny(tmp_path / name, data, tokens=20 * 64, **dear, **cap))
+        assert result["status"] == "ok" and 0 < result["wall_s"] < 600 and 0 < result["usd"] < 0.2
