@@ -2,13 +2,13 @@
 
     wait     look again after `wait` steps: most spikes pass by themselves
     skip     go back to just before the first evidence, and leave the next batches out
-    rollback go back well before it, leave out what was suspected then and now, lower the rate x0.75
-    rollback once more, the rate x0.5 of what it was at first
+    rollback go back well before it, and leave out all that was read while the loss was hurt
+    rollback once more, with the rate x0.75
     stop     with a report, and with what would have to be changed by hand
 
 A cause that the log speaks for goes first: where it is the learning rate, and it still is as high, the rate is lowered
-at once (x0.75, x0.5, x0.33); where it is the data, not before the third attempt. At most `most_rollbacks` in a run,
-whatever happens. What passed by itself is gone back over too (a skip) where it cost more than a hundredth of the run.
+at once (x0.75, x0.5, x0.33). At most `most_rollbacks` in a run, whatever happens. What passed by itself is gone back
+over too (a skip) where it cost more than a hundredth of the run.
 """
 
 from __future__ import annotations
@@ -190,8 +190,7 @@ class Playbook:
             f", without {skip} batches from that of step {self._suspect() + 1} on" * (skip > 0)
         )
         factor = 1.0
-        data = causes[:1] == ["corrupted data"] and m.level < 2  # then the rate is not to blame
-        if (rate or (m.level and not data)) and m.lowered < len(RATES):
+        if (rate or m.level >= 2) and m.lowered < len(RATES):
             factor = RATES[m.lowered] / (RATES[m.lowered - 1] if m.lowered else 1.0)
             why += f", at {RATES[m.lowered]:g} of the first learning rate"
             m.lowered += 1
