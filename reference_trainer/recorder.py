@@ -197,7 +197,8 @@ class Recorder:
         config, val, tokens = self.config, self._val, steps * self.config.step_tokens
         useful_s = self._perf.state_dict()["useful_s"]
         rate = (steps - began) * config.step_tokens / useful_s if useful_s > 0 else None
-        status = STATUS.get(ended, "truncated") if config.cooldown else "truncated"
+        cooled = round(config.cooldown * steps) > 0  # as `train.cooldown_start`: it has a step
+        status = STATUS.get(ended, "truncated") if cooled else "truncated"
         evaluation = self._evaluation(steps)
         if status == "ok" and not math.isfinite(evaluation["loss"] or 0.0):
             status = "failed"  # it reached its end with broken weights: no point

@@ -65,6 +65,12 @@ def test_a_checkpoint_away_from_its_log_starts_no_branch(tmp_path, data):
         train(tiny(tmp_path / "branch", data, start_from=str(alone)))
 
 
+def test_a_run_without_a_step_of_cooldown_is_no_point(tmp_path, data):
+    short = {"tokens": 20 * 64, "warmup_tokens": 64}
+    assert train(tiny(tmp_path / "none", data, cooldown=0.02, **short))["status"] == "truncated"
+    assert train(tiny(tmp_path / "one", data, cooldown=0.03, **short))["status"] == "ok"
+
+
 def test_help_is_no_configuration(capsys):
     assert main(["--help"]) == 0
     assert "CONFIG.toml [key=value ...]" in capsys.readouterr().out
