@@ -103,7 +103,8 @@ def build(profile: Profile, corpus: Mapping[str, Any], out: Path) -> list[Path]:
         "tokens_paid": plan.tokens_paid, "tokens_separate": plan.tokens_separate, "tokens_checks": plan.tokens_checks,
         "share_of_separate": plan.tokens_paid / plan.tokens_separate, "versions": result.versions,
         "budgets_left_out": [format_count(t) for t in profile.budgets if t > most],
-        "times": list(TIMES), "spent_usd": money.spent(plan.out / "budget.json"), "cap_usd": plan.file.budget and plan.file.budget.cap_usd,
+        "times": list(TIMES), "spent_usd": money.spent(plan.out / "budget.json"),
+        "cap_usd": plan.file.budget and plan.file.budget.cap_usd,
         "usd_per_hour": profile.usd_per_hour, "findings": [*(f.message for f in plan.findings), *_edges(plan, result)],
     }  # fmt: skip
     return [out / "points.csv", write_json(out / "points.json", about)]
