@@ -13,13 +13,17 @@ from experiments.x1.ladder import common, work_folder
 from experiments.x1.profile import Profile
 from experiments.x1.single import train_all
 from experiments.x1.stages import write_json
+from reference_trainer.incidents.replayed import replay_spikes
 from reference_trainer.postmortem import post_mortem
 from reference_trainer.train import Config
+from reference_trainer.training_log import read_training_log
 from scaling.units import parse_count
 
 _SPIKE_KEYS = ("checkpoint_every", "recovery_wait", "recovery_margin")
 #: Snapshots in memory, and steps between two, to go back to a state just before the first evidence.
 _SNAPSHOTS, _EVERY = 8, 25
+#: Checkpoints kept, so that the batches of an incident can be read again from before it.
+_KEEP = 12
 
 
 def build(profile: Profile, corpus: Mapping[str, Any], out: Path, say: Callable[[str], None]) -> list[Path]:
@@ -36,7 +40,8 @@ def build(profile: Profile, corpus: Mapping[str, Any], out: Path, say: Callable[
     configs = {"twin": twin, "hurt": replace(twin, run_dir=str(folder / "hurt"), inject=given["inject"])}
     results = train_all(configs, folder, profile, "incident", say)
     hurt, calm = results["hurt"], results["twin"]
-    page = post_mortem(folder / "hurt", usd_per_hour=profile.usd_per_hour)
+    source = read_training_log(folder / "hurt")
+    page = post_mortem(source, usd_per_hour=profile.usd_per_hour, evidence=replay_spikes(source))
     files = [*page.save(out / "postmortem.md")]
     log = folder / "hurt" / "interventions.jsonl"
     lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
@@ -61,7 +66,8 @@ def _config(profile: Profile, corpus: Mapping[str, Any], run_dir: Path) -> Confi
     return Config(
         **common({**profile.ladder, "lr": given["lr"]}, corpus) | {key: given[key] for key in _SPIKE_KEYS},
         layers=layers, d_model=width, heads=heads, tokens=parse_count(given["tokens"]), run_dir=str(run_dir),
-        recovery="auto", snapshots=_SNAPSHOTS, snapshot_every=_EVERY, mlflow="", usd_per_hour=profile.usd_per_hour,
+        recovery="auto", keep=_KEEP, snapshots=_SNAPSHOTS, snapshot_every=_EVERY, mlflow="",
+        usd_per_hour=profile.usd_per_hour,
     )  # fmt: skip
 
 
@@ -77,6 +83,7 @@ def _section(section: Mapping[str, Any]) -> dict[str, Any]:
         "outcome",
         "lessons",
         "unknown",
+        "replay_text",
         "number",
     )
     return {**{name: section[name] for name in names}, "cost": section["cost"]["text"]}
