@@ -6,6 +6,8 @@ import csv
 import html
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from experiments.x1 import a100, law, page
 from experiments.x1.files import FORMATS, lookup
 from scaling import datasets
 
+ROOT = Path(__file__).parents[2]
 SILENT = "no points of one's own"
 POINTS_JSON = {
     "points": 1, "trunks": 1, "tokens_paid": 1, "tokens_separate": 2, "share_of_separate": 0.5, "budgets_left_out": [],
@@ -96,6 +99,18 @@ def test_without_training_the_page_stands_and_says_so(report):
     text = text_of(report(SILENT))
     assert "No points were made here, so the published ones stand alone." in text
     assert text.count("torch is not installed") >= 3
+
+
+def test_the_light_set_up_makes_the_page_too(tmp_path):
+    """Without torch nothing is trained, and everything else is there."""
+    program = (
+        "import sys; sys.modules['torch'] = None; from experiments.x1.__main__ import main; sys.exit(main())"
+    )
+    words = [sys.executable, "-c", program, "--out", str(tmp_path), "--profile", "smoke"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "nothing was trained, as torch is not installed" in done.stderr
+    assert "nothing was trained, as torch is not installed" in text_of(tmp_path)
 
 
 DATA = re.compile(r'<data value="([^"]*)" data-form="(\w+)" title="([^"#]+)#([^"]+)">([^<]*)</data>')
