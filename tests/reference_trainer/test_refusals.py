@@ -26,6 +26,8 @@ def data(tmp_path_factory):
     [
         ("depth=2", "no key 'depth'; the keys are attention"),
         ("layers=inf", "layers is a whole number"),
+        ("precision=fp16", "auto, fp32 or bf16"),
+        ("device=tpu", "one of auto, cpu, cuda"),
         ("lr=inf", "lr must be finite"),
         ("eps=inf", "eps must be finite"),
         ("eval_tokens=inf", "eval_tokens must be finite"),
