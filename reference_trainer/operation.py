@@ -26,7 +26,15 @@ _POSITIVE = (
     *("recovery_wait", "recovery_skip", "snapshots"),
 )
 _NOT_NEGATIVE = (
-    *("eval_every", "probe_every", "usd_per_hour", "peak_tflops", "recovery_margin", "snapshot_every"),
+    *(
+        "eval_every",
+        "probe_every",
+        "usd_per_hour",
+        "started_at",
+        "peak_tflops",
+        "recovery_margin",
+        "snapshot_every",
+    ),
 )
 
 
@@ -70,6 +78,8 @@ class Operation:
         Cap on the bill; price of the whole machine.
     billing_granularity, instance, max_step_s
         As in `economics.budget.BudgetGuard`; `instance` is the host's name if not given.
+    started_at : float
+        When the machine's bill began, seconds since the epoch: installation and data count too. 0: with this process.
     peak_tflops : float
         Dense rate of one device for MFU; 0: looked up by the driver's name, or measured on a CPU.
     mlflow : str
@@ -103,6 +113,7 @@ class Operation:
     billing_granularity: str = "second"
     instance: str = ""
     max_step_s: float = 60.0
+    started_at: float = 0.0
     peak_tflops: float = 0.0
     mlflow: str = "sqlite"
     run_name: str = ""
