@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import bz2
+import email
+import email.policy
 import gzip
 import html
 import json
@@ -38,6 +40,7 @@ _BLOCKS = {
 _SKIPPED = {"script", "style", "nav", "head", "footer", "svg", "button", "form"}
 _VOID = {"br"}
 _ESCAPES = re.compile(r"\\f(\[[^]]*\]|\(..|.)|\\s[+-]?\d+|\\\*(\[[^]]*\]|\(..|.)|\\&|\\[|^/,:%]")
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+")
 _POD_CODES = re.compile(r"[BCFILSXZ]<+\s?([^<>]*?)\s?>+")
 
 
@@ -153,6 +156,22 @@ def json_text(text: str) -> Iterator[str]:
             yield html.unescape(item["text"])
 
 
+def mail(text: str) -> Iterator[str]:
+    """Give subject and body of a mail out of a JSON document: no other headers, attachments or addresses."""
+    message = email.message_from_string(json.loads(text)["text"], policy=email.policy.default)
+    body = message.get_body(("plain", "html"))
+    try:
+        content = str(body.get_content()) if body is not None else ""
+    except (LookupError, ValueError):  # a character set or an encoding that nobody knows
+        return
+    if body is not None and body.get_content_subtype() == "html":
+        content = "".join(page(content))
+    lines = (
+        line for line in content.splitlines() if len(line) < 60 or " " in line
+    )  # an encoded file has no spaces
+    yield _ADDRESS.sub("name@example.org", f"{message.get('subject', '')}\n\n" + "\n".join(lines))
+
+
 def plain(text: str) -> Iterator[str]:
     """Give a text as it is."""
     yield text
@@ -161,5 +180,5 @@ def plain(text: str) -> Iterator[str]:
 #: Reader by its name in the list of packages.
 READERS: dict[str, Callable[[str], Iterator[str]]] = {
     "html": page, "man": man, "pod": pod, "dictionary": dictionary, "glosses": glosses, "fortunes": fortunes,
-    "summaries": summaries, "json_text": json_text, "text": plain,
+    "summaries": summaries, "json_text": json_text, "mail": mail, "text": plain,
 }  # fmt: skip
