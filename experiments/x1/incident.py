@@ -35,7 +35,7 @@ def build(profile: Profile, corpus: Mapping[str, Any], out: Path, say: Callable[
         A signal or the cap came first.
     """
     given = profile.spike
-    folder = work_folder(profile, corpus, out) / "incident"
+    folder = work_folder(profile, "spike", corpus, out)
     twin = _config(profile, corpus, folder / "twin")
     configs = {"twin": twin, "hurt": replace(twin, run_dir=str(folder / "hurt"), inject=given["inject"])}
     results = train_all(configs, folder, profile, "incident", say)

@@ -89,7 +89,7 @@ def build(profile: Profile, corpus: Mapping[str, Any], out: Path) -> list[Path]:
     Stopped
         A signal or the cap came first. The same call goes on.
     """
-    folder = work_folder(profile, corpus, out)
+    folder = work_folder(profile, "ladder", corpus, out)
     plan, result = _run(profile, settings(profile, corpus, folder), folder / "ladder.toml")
     table = Path(result.points).read_bytes()
     write_atomically(out / "points.csv", table)
@@ -120,12 +120,10 @@ def _edges(plan: Plan, result: SweepResult) -> list[str]:
     ] * bool(at)
 
 
-def work_folder(profile: Profile, corpus: Mapping[str, Any], out: Path) -> Path:
-    """Return where the runs of a profile on a text are kept: other settings are another folder."""
-    text = json.dumps(
-        [profile.name, profile.ladder, profile.spike, corpus["train"]["sha256"], corpus["val"]["sha256"]]
-    )
-    return out / "work" / f"runs-{profile.name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+def work_folder(profile: Profile, part: str, corpus: Mapping[str, Any], out: Path) -> Path:
+    """Return where the runs of a part, ``ladder`` or ``spike``, are kept: other settings or text are another folder."""
+    given = json.dumps([getattr(profile, part), corpus["train"]["sha256"], corpus["val"]["sha256"]])
+    return out / "work" / f"{part}-{profile.name}-{hashlib.sha256(given.encode()).hexdigest()[:10]}"
 
 
 def _run(profile: Profile, content: Mapping[str, Any], path: Path) -> tuple[Plan, SweepResult]:
