@@ -14,6 +14,7 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,7 @@ from typing import Any, Self
 
 from reference_trainer import checkpoint
 from reference_trainer.disk import sync_folder
-from reference_trainer.errors import CheckpointError, ConfigError, ResumeError
+from reference_trainer.errors import CheckpointError, ConfigError, LogError, ResumeError
 from reference_trainer.operation import Operation
 from reference_trainer.snapshots import Snapshots
 
@@ -186,11 +187,26 @@ class RunFolder:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file: under another name first, on the disk, then renamed."""
+    """Replace a file: under another name first, on the disk, then renamed.
+
+    Raises
+    ------
+    LogError
+        It cannot be written (a full disk); what was there before is as it was.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(beside, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
-    sync_folder(path.parent)
+    try:
+        with open(beside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        raise LogError(
+            f"{path}: cannot be written ({error.strerror}). Make room or choose another folder; the same command then "
+            "goes on from what is there.",
+            source=str(path),
+        ) from error

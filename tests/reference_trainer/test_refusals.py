@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import os
 import shutil
 import time
 from dataclasses import replace
@@ -11,7 +13,8 @@ from dataclasses import replace
 import pytest
 
 from reference_trainer.data.shards import write_shard
-from reference_trainer.errors import ConfigError, ResumeError
+from reference_trainer.errors import ConfigError, LogError, ResumeError
+from reference_trainer.run_folder import write_whole
 from reference_trainer.train import Config, main, train
 from tests.reference_trainer.tiny_runs import tiny, write_data
 
@@ -71,6 +74,19 @@ def test_a_run_without_a_step_of_cooldown_is_no_point(tmp_path, data):
     short = {"tokens": 20 * 64, "warmup_tokens": 64}
     assert train(tiny(tmp_path / "none", data, cooldown=0.02, **short))["status"] == "truncated"
     assert train(tiny(tmp_path / "one", data, cooldown=0.03, **short))["status"] == "ok"
+
+
+def test_a_full_disk_leaves_the_files_of_a_run_as_they_were(tmp_path, monkeypatch):
+    (tmp_path / "run.json").write_text("before")
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(LogError, match=r"run.json: cannot be written \(No space left on device\). Make room"):
+        write_whole(tmp_path / "run.json", b"after")
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+    assert (tmp_path / "run.json").read_text() == "before"
 
 
 def test_help_is_no_configuration(capsys):
