@@ -17,7 +17,7 @@ from experiments.x1.stages import Stages, Stopped, alone, file_hash
 from scaling.errors import ScalingError
 
 #: Exit status: fine, bad input, stopped at the cap or by a signal and to be gone on with (sysexits.h: try again).
-FINE, BAD, AGAIN = 0, 2, 75
+FINE, BAD, AGAIN, INTERRUPTED = 0, 2, 75, 130
 _STAGES = ("corpus", "ladder", "incident", "law", "plan", "report")
 _NEEDED = ("torch", "safetensors", "datasets")
 
@@ -108,6 +108,9 @@ def main(arguments: list[str] | None = None) -> int:
     except Stopped as error:
         say(str(error))
         return AGAIN
+    except KeyboardInterrupt:
+        say("stopped; the same command goes on.")
+        return INTERRUPTED
     say(f"written: {out / 'report.html'}")
     return FINE
 

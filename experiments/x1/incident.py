@@ -64,7 +64,7 @@ def _config(profile: Profile, corpus: Mapping[str, Any], run_dir: Path) -> Confi
     given = profile.spike
     layers, width, heads = given["size"]
     return Config(
-        **common({**profile.ladder, "lr": given["lr"]}, corpus) | {key: given[key] for key in _SPIKE_KEYS},
+        **common(profile, corpus, lr=given["lr"]) | {key: given[key] for key in _SPIKE_KEYS},
         layers=layers, d_model=width, heads=heads, tokens=parse_count(given["tokens"]), run_dir=str(run_dir),
         recovery="auto", keep=_KEEP, snapshots=_SNAPSHOTS, snapshot_every=_EVERY, mlflow="",
         usd_per_hour=profile.usd_per_hour,

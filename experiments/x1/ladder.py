@@ -16,18 +16,11 @@ from reference_trainer.ladder import Plan, read_ladder
 from reference_trainer.lr_choice import at_edge
 from reference_trainer.points import TIMES
 from reference_trainer.sweep import SweepResult, sweep
+from scaling.errors import DataError
 from scaling.storage import write_atomically
 from scaling.units import format_count
 
-_COMMON = (
-    "seq_len",
-    "batch_seqs",
-    "warmup_tokens",
-    "eval_tokens",
-    "checkpoint_every",
-    "lr",
-    "mup_base_width",
-)
+_COMMON = ("seq_len", "batch_seqs", "warmup_tokens", "eval_tokens", "checkpoint_every", "mup_base_width")
 
 
 def toml(settings: Mapping[str, Any]) -> str:
@@ -50,10 +43,22 @@ def settings(profile: Profile, corpus: Mapping[str, Any], folder: Path) -> dict[
     """Return the ladder of a profile on a text.
 
     Budgets above so many epochs of the text as `corpus.EPOCHS` says are left out.
+
+    Raises
+    ------
+    DataError
+        None is left.
     """
     given = profile.ladder
     most = corpus["most_epochs"] * corpus["train"]["tokens"]
     budgets = [tokens for tokens in profile.budgets if tokens <= most]
+    if not budgets:
+        raise DataError(
+            f"{format_count(corpus['train']['tokens'])} tokens of text are too few for the smallest budget of profile "
+            f"{profile.name}, {format_count(profile.budgets[0])}, in {corpus['most_epochs']} passes: give a larger "
+            "text, X1_CORPUS=HuggingFaceFW/fineweb-edu:sample-10BT or the file that experiments.x1.large_corpus makes",
+            column="X1_CORPUS",
+        )
     grid = given["lr_grid"]
     shape = ("layers", "d_model", "heads")
     sizes = tuple(
@@ -61,24 +66,29 @@ def settings(profile: Profile, corpus: Mapping[str, Any], folder: Path) -> dict[
     )
     out: dict[str, Any] = {
         "name": "x1", "out": str(folder / "ladder"), "tokens": budgets, "seeds": given["seeds"],
-        "common": common(given, corpus), "size": sizes,
+        "common": common(profile, corpus, **{k: given[k] for k in ("lr",) if k in given}), "size": sizes,
     }  # fmt: skip
     if grid:
         out["lr_check"] = {"tokens": given["lr_check_tokens"]}
     return out
 
 
-def common(given: Mapping[str, Any], corpus: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the section ``[common]``: what the profile gives, and the data."""
+def common(profile: Profile, corpus: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """Return the section ``[common]``: what the profile gives, the data, and more."""
+    given = profile.ladder
     data = Path(corpus["folder"])
-    out: dict[str, Any] = {"train_data": str(data / "train"), "val_data": str(data / "val")}
+    out: dict[str, Any] = {
+        "train_data": str(data / "train"),
+        "val_data": str(data / "val"),
+        "device": profile.device,
+    }
     out |= {key: given[key] for key in _COMMON if key in given}
     out["eval_tokens"] = min(
         given["eval_tokens"], (corpus["val"]["tokens"] - 1) // given["seq_len"] * given["seq_len"]
     )
     if "mup_base_width" in given:
         out["mup"] = True
-    return out
+    return out | more
 
 
 def build(profile: Profile, corpus: Mapping[str, Any], out: Path) -> list[Path]:

@@ -27,6 +27,8 @@ class Profile:
         Price of the machine; cap on everything that is trained.
     owned : bool
         The machine is one's own: hours in which nothing runs cost nothing.
+    device : str
+        As in a training configuration.
     tokenizer : str
         As in `reference_trainer.data.tokenizers.load_tokenizer`.
     n_boot : int
@@ -40,6 +42,7 @@ class Profile:
     usd_per_hour: float
     cap_usd: float
     owned: bool
+    device: str
     tokenizer: str
     n_boot: int
     ladder: dict[str, Any]

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 SILENT = "no points of one's own"
 POINTS_JSON = {
     "points": 1, "trunks": 1, "tokens_paid": 1, "tokens_separate": 2, "share_of_separate": 0.5, "budgets_left_out": [],
-    "findings": [], "versions": ["x"], "spent_usd": 0.01, "cap_usd": 1.0, "usd_per_hour": 0.1,
+    "times": ["wall_s"], "findings": [], "versions": ["x"], "spent_usd": 0.01, "cap_usd": 1.0, "usd_per_hour": 0.1,
 }  # fmt: skip
 CORPUS = {
     "tokenizer": "bytes", "sources": [], "train": {"tokens": 5}, "val": {"tokens": 6}, "held_out": "by hash",
@@ -89,6 +89,7 @@ def test_one_token_count_is_no_law_and_the_page_says_which_runs_would_help(repor
             writer.writerow(
                 {"params_total": n, "tokens": 1e9, "loss": loss, "loss_unit": "nats/token", "wall_s": i}
             )
+    (tmp_path / "points.json").write_text(json.dumps(POINTS_JSON))
     law.build(tmp_path, 100, pages=False)
     said = own(tmp_path)
     assert said["verdict"] == "not identified" and said["law"] is None and said["remedies"][0]["text"]
