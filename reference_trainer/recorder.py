@@ -21,11 +21,14 @@ from reference_trainer.machine import Place
 from reference_trainer.metrics import Mirror, Perf, Progress, Ring, RunLog, gpu_reader, read_log
 from reference_trainer.probe import activations
 from reference_trainer.run_folder import RunFolder
+from reference_trainer.state import State
 from scaling.architecture import Arch
 from scaling.flops import flops_per_token
 
 #: How a run ended -> what its point is worth. Whatever is not here stopped before its end: no point.
 STATUS = {"horizon": "ok", "not finite": "failed"}
+#: A cooldown that time has cut below this share of what was asked for makes no point.
+LEAST_COOLED = 0.9
 
 
 class Recorder:
@@ -187,18 +190,20 @@ class Recorder:
             "val_hash": self._val.sha256,
         }
 
-    def finish(self, ended: str, steps: int, began: int) -> dict[str, Any]:
+    def finish(self, ended: str, state: State) -> dict[str, Any]:
         """Write `result.json`: the point that this run is, or why it is none.
 
-        ``status`` is ``ok`` for a run that reached its horizon and cooled down, ``failed`` for one whose numbers
-        or last loss went wrong, and ``truncated`` for all others: no points. ``wall_s``, ``usd`` and ``mfu`` are
-        of the run's own steps; what a trunk has paid is not in them.
+        ``status`` is ``ok`` for a run that reached its horizon and cooled down (over 0.9 of the share asked for at
+        least, where time ran short), ``failed`` for one whose numbers or last loss went wrong, and ``truncated`` for
+        all others: no points. ``wall_s``, ``usd`` and ``mfu`` are of the run's own steps; what a trunk has paid is
+        not in them.
         """
-        config, val, tokens = self.config, self._val, steps * self.config.step_tokens
+        steps, began, config, val = state.step, state.began, self.config, self._val
+        tokens, share = steps * config.step_tokens, state.cooled(config.cooldown)
         useful_s = self._perf.state_dict()["useful_s"]
         rate = (steps - began) * config.step_tokens / useful_s if useful_s > 0 else None
-        cooled = round(config.cooldown * steps) > 0  # as `train.cooldown_start`: it has a step
-        status = STATUS.get(ended, "truncated") if cooled else "truncated"
+        whole = share > 0 and share >= LEAST_COOLED * round(config.cooldown * steps) / steps
+        status = STATUS.get(ended, "truncated") if whole else "truncated"
         evaluation = self._evaluation(steps)
         if status == "ok" and not math.isfinite(evaluation["loss"] or 0.0):
             status = "failed"  # it reached its end with broken weights: no point
@@ -209,7 +214,8 @@ class Recorder:
             "unique_tokens": min(self._batches.unique_tokens(steps), tokens), "flops": self._flops["6N"] * tokens,
             **evaluation, "loss_unit": "nats/token", "bytes_per_token": val.bytes_per_token,
             "val_hash": val.sha256[:16], "tokenizer": val.tokenizer, "lr": config.lr, "batch": config.step_tokens,
-            "seq_len": config.seq_len, "cooldown": config.cooldown, "wall_s": self.limits.wall_s,
+            "seq_len": config.seq_len, "cooldown": config.cooldown, "cooled": share,
+            "inject": config.inject, "interventions": len(state.interventions), "wall_s": self.limits.wall_s,
             "device": self.place.name, "usd": self.limits.spent_usd, "tokens_per_s": rate,
             "mfu": rate * self._flops["palm"] / self._peak if rate and self._peak else None,
             "git": self._versions["git"],

@@ -17,6 +17,8 @@ class State:
         Updates made.
     ends_at : int or None
         Last step, once a horizon in hours or dollars has set it.
+    pulled_at : int or None
+        Step at which that was set: the cooldown begins there.
     evaluated : int
         Step of the last evaluation.
     interventions : list of dict
@@ -35,6 +37,7 @@ class State:
 
     step: int = 0
     ends_at: int | None = None
+    pulled_at: int | None = None
     evaluated: int = -1
     interventions: list[dict[str, Any]] = field(default_factory=list)
     began: int = 0
@@ -42,3 +45,15 @@ class State:
     cools_at: float = math.inf
     wall_s: float = 0.0
     unobserved: list[dict[str, float]] = field(default_factory=list)
+
+    def end_at(self, step: int | None) -> None:
+        """Set the last step, where a horizon in hours or dollars has come near."""
+        if step is not None and self.ends_at is None:
+            self.pulled_at = self.step
+        self.ends_at = step
+
+    def cooled(self, cooldown: float) -> float:
+        """Return the share of the run over which its rate fell, of the `cooldown` that was asked for."""
+        if self.pulled_at is None or not self.step:
+            return round(cooldown * self.step) / self.step if self.step else 0.0
+        return min(cooldown, (self.step - self.pulled_at) / self.step)

@@ -380,7 +380,7 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
                     ended = "horizon"
                 if not ended and (place.world == 1 or step % config.log_every == 0):
                     ended, left, pace = place.agree((stop.requested or limits.refusal(step), *limits.pace()))
-                    state.ends_at = pulled_in(state, config, left, pace)
+                    state.end_at(pulled_in(state, config, left, pace))
                 due = step > 0 and (step % config.checkpoint_every == 0 or step in config.checkpoint_at)
                 due |= (
                     run.saved_at < 0 and config.recovery == "auto"
@@ -393,7 +393,7 @@ def train(config: Config, observer: Observer | None = None) -> dict[str, Any]:
                 if snapshots.due(step):
                     snapshots.take(step, plain, optimizer, here())
                 if ended:
-                    return record.finish(ended, step, state.began)
+                    return record.finish(ended, state)
                 changes = state.interventions
                 rate = lr_at(step, total_steps(state, config), config) * lr_factor_at(step, changes)
                 rate *= faults.lr_factor(step, changes)

@@ -23,6 +23,7 @@ from reference_trainer.errors import CheckpointWarning, ConfigError, ResumeError
 from reference_trainer.limits import Limits
 from reference_trainer.metrics import read_log
 from reference_trainer.run_folder import RunFolder
+from reference_trainer.state import State
 from reference_trainer.train import Config, Decoder, cooldown_start, main, train
 from scaling.errors import DataError
 from tests.reference_trainer.tiny_runs import assert_same, tiny, write_data
@@ -201,6 +202,27 @@ def test_a_cooldown_ends_inside_a_horizon_of_time_or_money(tmp_path, data, secon
     rates = [row["lr"] for row in rows(config, "step")]
     falling = sum(rate < config.lr for rate in rates[10:])
     assert falling == pytest.approx(0.2 * result["steps"], abs=2) and rates[-1] < 0.1 * config.lr
+
+
+def test_a_cooldown_that_time_has_cut_makes_no_point(tmp_path, data, seconds, monkeypatch):
+    """A node that turns five times slower at step 60 of a run of 100 seconds."""
+    real = Batches.__call__
+
+    def slower(self, step):
+        seconds[0] += 4.0 if step >= 60 else 0.0
+        return real(self, step)
+
+    monkeypatch.setattr(Batches, "__call__", slower)
+    result = train(tiny(tmp_path / "run", data, tokens=float("inf"), hours=100 / 3600))
+    assert result["steps"] < 75 and result["cooled"] < 0.18 and result["status"] == "truncated"
+
+
+def test_the_share_cooled_is_that_of_the_steps():
+    state = State(step=80)
+    state.end_at(90)
+    state.step = 90
+    assert state.cooled(0.2) == pytest.approx(10 / 90) and state.ends_at == 90
+    assert State(step=90).cooled(0.2) == 0.2 and State(step=2).cooled(0.2) == State().cooled(0.2) == 0.0
 
 
 def test_tokens_end_a_run_before_its_hours_do(tmp_path, data, whole, seconds):
