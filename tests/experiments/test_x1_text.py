@@ -76,7 +76,9 @@ def test_what_is_missing_is_said_and_the_rest_is_made(tmp_path, monkeypatch, cap
         return folder / "x.deb", ""
 
     monkeypatch.setattr(large_corpus, "fetch", fetch)
-    status = large_corpus.main(["--out", str(tmp_path), "--only", "fortunes", "dict-devil", "manpages"])
+    status = large_corpus.main(
+        ["--out", str(tmp_path), "--tokenizer", "none", "--only", "fortunes", "dict-devil", "manpages"]
+    )
     made = json.loads((tmp_path / "manifest.json").read_text())
     assert status == 1 and [s["name"] for s in made["sources"]] == ["dict-devil"]
     assert made["missing"] == {
