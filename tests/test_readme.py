@@ -55,6 +55,7 @@ d_model = 16
 heads = 2
 seq_len = 64
 batch_seqs = 4
+warmup_tokens = 2000
 mlflow = ""
 """
 
