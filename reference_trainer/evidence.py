@@ -97,7 +97,10 @@ class Evidence:
         )
         if odd:
             return f"The suspected batches are unusual by themselves: {numbers}."
-        return f"The suspected batches are like those before them: {numbers}. The data are not to blame."
+        return (
+            f"The suspected batches are like those just before them: {numbers}. Either the data are sound, or the "
+            "trouble began before the first evidence."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain types."""
