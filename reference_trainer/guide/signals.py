@@ -39,7 +39,11 @@ def noise(value: Floats) -> float:
 
 
 def residual(value: Floats, half: int = 25) -> Floats:
-    """Return what is left of a loss without its running median, cut at 5 standard deviations; 0 where not finite."""
+    """Return what is left of a loss without its running median, cut at 5 standard deviations; 0 where not finite.
+
+    It is 0 around spikes too, where five rows of a window are far off: a spike is not the noise of a batch, and any
+    two spikes of a log would agree at the distance that they have.
+    """
     if len(value) < 4 * half:
         return np.zeros(len(value))
     filled = np.where(np.isfinite(value), value, np.nanmedian(value[np.isfinite(value)]))
@@ -47,7 +51,9 @@ def residual(value: Floats, half: int = 25) -> Floats:
     trend = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
     left = filled - trend
     scale = max(MAD * float(np.median(np.abs(left))), 1e-12)
-    cut: Floats = np.clip(left / scale, -5.0, 5.0) * np.isfinite(value)
+    far = np.convolve(np.abs(left) > 4.0 * scale, np.ones(2 * half + 1), mode="same") >= 5
+    spike = np.convolve(far, np.ones(2 * half + 1), mode="same") > 0.5
+    cut: Floats = np.clip(left / scale, -5.0, 5.0) * (np.isfinite(value) & ~spike)
     return cut
 
 
