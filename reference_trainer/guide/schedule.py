@@ -146,7 +146,9 @@ def _described(log: TrainingLog, after: Series, found: Shape | None, peak: float
             f"a step schedule of {len(found.levels)} levels",
         )
         return _feature(log, after, 0, last, "schedule", what, why, levels=found.levels, **numbers)
-    total = float(log.facts.get("total_steps", end))
+    reach = max(float(log.facts.get("total_steps", end)), end)
+    # A cosine is fitted to its end, which may lie beyond the log; a near miss of it is the log's own end.
+    length = found.end if found.name == "cosine" and found.end > 1.01 * reach else min(found.end, reach)
     held = found.start - float(after.step[0])
     if held > 0.05 * (end - after.step[0]):
         share = (end - found.start) / max(end, 1.0)
@@ -159,13 +161,9 @@ def _described(log: TrainingLog, after: Series, found: Shape | None, peak: float
         return _feature(log, after, 0, last, "schedule", what, why, **numbers)
     what = f"the learning rate falls from {peak:.3g} to {ratio:.1%} of it ({found.name})"
     if found.name == "cosine":
-        reach = "with the log" if found.end <= 1.01 * end else f"at step {found.end:,.0f}, beyond the log"
-        what += f"; the curve ends {reach}, at {found.floor:.0%} of the peak"
-    why = (
-        f"{found.name} decay over {min(found.end, max(total, end)):,.0f} steps"
-        if found.end < np.inf
-        else f"{found.name} decay"
-    )
+        where = "with the log" if found.end <= 1.01 * end else f"at step {found.end:,.0f}, beyond the log"
+        what += f"; the curve ends {where}, at {found.floor:.0%} of the peak"
+    why = f"{found.name} decay over {length:,.0f} steps" if found.end < np.inf else f"{found.name} decay"
     return _feature(
         log, after, 0, last, "schedule", what, why, end=found.end if found.end < np.inf else None, **numbers
     )

@@ -65,6 +65,7 @@ def test_schedules(guide, name):
         assert "the last 20% of the steps" in shape.decision
     if name == "cosine that the log cuts off":
         assert shape.numbers["end"] == pytest.approx(9500, rel=0.02) and "beyond the log" in shape.what
+        assert shape.decision == f"cosine decay over {shape.numbers['end']:,.0f} steps"
     if name == "steps":
         assert [at for at, _ in shape.numbers["levels"]][1:] == [3000, 4000]
 
