@@ -47,7 +47,7 @@ def read_spikes(log: TrainingLog, others: list[Feature]) -> list[Feature]:
 
 def _one(log: TrainingLog, spike: Any, diagnosis: Any, others: list[Feature]) -> Feature:
     first, last = spike_lines(log, spike)
-    after = "the log ends before 500 steps have passed"
+    after = "the log, or this attempt, ends before 500 steps have passed"
     if spike.loss_after_500 is not None:
         after = f"{spike.loss_after_500:.3f} 500 steps later"
     peak = f"{spike.loss_peak:.3f}" if np.isfinite(spike.loss_peak) else "a loss that is not finite"

@@ -100,11 +100,13 @@ def _norms(log: TrainingLog, spike: Any) -> tuple[dict[str, Any], ...]:
     step = history["step"]
     stop = spike.shape.end_row if spike.shape.end_row is not None else spike.shape.last_row
     during = slice(spike.row, max(stop, spike.row + 1))
-    # The same branch of the log: a restart before the spike belongs to another attempt.
+    # The same branch of the log: a restart before the spike, or after it, begins another attempt.
     back = np.flatnonzero(np.diff(step[: spike.row + 1]) <= 0)
+    again = np.flatnonzero(np.diff(step[spike.row :]) <= 0)
+    branch = slice(spike.row + 1, spike.row + 1 + int(again[0]) if len(again) else None)
     quoted = min(_BEFORE, spike.shape.rows_before) if spike.shape.short else _BEFORE
     begin = max(int(back[-1]) + 1 if len(back) else 0, spike.row - quoted)
-    later = np.flatnonzero((np.arange(len(step)) > spike.row) & (np.abs(step - spike.first_step - 500) <= 16))
+    later = spike.row + 1 + np.flatnonzero(np.abs(step[branch] - spike.first_step - 500) <= 16)
     out = []
     for name in SIGNALS:
         if name == "finite" or name not in history:

@@ -109,6 +109,19 @@ def test_a_restart_is_the_action_and_its_pause_is_paid(path):
     assert silent["cost"]["at_least"] and "give restart_s" in silent["unknown"][-1]
 
 
+def test_another_attempt_is_not_what_came_of_this_one(path):
+    """The attempt ends at step 699; steps 1,084 to 1,116 are of the next one, which was healthy."""
+    loss, healthy = curve(700), curve(1200)
+    loss[600:] += 3.0
+    log = path(step=np.r_[0:700, 500:1200], loss=np.r_[loss, healthy[500:]])
+    (section,) = post_mortem(log).sections
+    assert section["symptoms"]["loss_after_500"] is None
+    assert next(row for row in section["norms"] if row["name"] == "loss")["after"] is None
+    straight = path("one.csv", **hurt()).rename(log.with_name("two.csv"))
+    (section,) = post_mortem(straight).sections
+    assert section["norms"][0]["after"] == pytest.approx(section["symptoms"]["loss_after_500"], abs=0.05)
+
+
 def test_several_spikes_several_sections(path):
     loss = curve(4000)
     for at in (900, 2600):
