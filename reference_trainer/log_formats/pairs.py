@@ -22,6 +22,8 @@ _PAIR = re.compile(
     re.IGNORECASE,
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+#: The level that a logger prints; beside ``step=3`` it would be taken for a part of the name.
+_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR)\b")
 _FACTOR = {"%": 0.01, "ms": 1e-3, "": 1.0}
 #: Lines that must have a step and a loss.
 _LEAST = 2
@@ -63,7 +65,7 @@ def read(opened: Opened, ask: Ask) -> Draft:
 def _row(text: str) -> dict[str, float]:
     """Return the quantities of a line: of a name that comes twice the first, of steps the optimizer's own."""
     row: dict[str, float] = {}
-    for name, value, unit in _PAIR.findall(_COLOUR.sub("", text)):
+    for name, value, unit in _PAIR.findall(_LEVEL.sub("|", _COLOUR.sub("", text))):
         key, known = plain(name), meaning(name)
         quantity = known.quantity if known is not None and not known.unit else ""
         if key in PERPLEXITY:

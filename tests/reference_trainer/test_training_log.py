@@ -225,6 +225,14 @@ def test_names_and_numbers_of_other_programs(written):
     nan_equal(litgpt["loss"], [9.821, 8.911])
 
 
+def test_the_level_of_a_logger_is_no_part_of_a_name(written):
+    text = "".join(
+        f"2026-01-02 03:00:0{s} INFO step={s} aux loss=0.01 loss={9 - s}.5 lr=3e-06\n" for s in range(3)
+    )
+    log = read_training_log(written(text))
+    assert log["step"].tolist() == [0, 1, 2] and log["loss"].tolist() == [9.5, 8.5, 7.5]
+
+
 def test_a_perplexity_beside_a_loss_tells_its_unit(written):
     """fairseq and metaseq print losses in bits: 2**15.052 is 33,967."""
     log = read_training_log(written(samples.FAIRSEQ))
