@@ -98,7 +98,7 @@ def cost_of(log: TrainingLog, spike: Any, restarts: list[Feature], given: Given)
         What the caller knows; it goes before what the log says.
     """
     back = _restart_after(log, spike, restarts)
-    steps, open_end = _steps(spike, back, float(log.steps.columns["step"][-1]))
+    steps, open_end = _steps(spike, back, _last_step(log, spike))
     tokens = _step_tokens(log, spike, given)
     pace = _pace(log, spike, tokens.value, given)
     price = Factor("price", given.usd_per_hour, "$/h", "given")
@@ -107,7 +107,7 @@ def cost_of(log: TrainingLog, spike: Any, restarts: list[Feature], given: Given)
         price = Factor(
             "price", known, "$/h", "the run's configuration" if known else "unknown: give usd_per_hour"
         )
-    restart = _restart_time(log, back, given)
+    restart = _restart_time(log, spike, back, given)
     hours = usd = restart_usd = None
     if None not in (steps.value, tokens.value, pace.value) and pace.value:
         hours = float(steps.value or 0.0) * float(tokens.value or 0.0) / pace.value / 3600.0
@@ -134,6 +134,16 @@ def _restart_after(log: TrainingLog, spike: Any, restarts: list[Feature]) -> Fea
     return None
 
 
+def _last_step(log: TrainingLog, spike: Any) -> float:
+    """Return the last step of the attempt that a spike belongs to; other pieces of an excerpt are no part of it."""
+    step = log.history()["step"]
+    if spike.shape.short:
+        return float(step[spike.shape.last_row - 1])
+    step = step[spike.row :]
+    back = np.flatnonzero(np.diff(step) <= 0)
+    return float(step[back[0]] if len(back) else step[-1])
+
+
 def _steps(spike: Any, back: Feature | None, last: float) -> tuple[Factor, bool]:
     if back is not None:
         lost = float(back.numbers["lost"])
@@ -144,9 +154,9 @@ def _steps(spike: Any, back: Feature | None, last: float) -> tuple[Factor, bool]
         lost = float(max(spike.end_step - spike.first_step, 1))
         return Factor("steps", lost, "steps", "from the first evidence until the loss was back"), False
     lost = float(max(last - spike.first_step + 1, 1))
-    return Factor(
-        "steps", lost, "steps", "from the first evidence to the end of the log: the loss was not back"
-    ), True
+    end = "this attempt" if spike.shape.went_back or spike.shape.short else "the log"
+    source = f"from the first evidence to the end of {end}: the loss was not back"
+    return Factor("steps", lost, "steps", source), True
 
 
 def _step_tokens(log: TrainingLog, spike: Any, given: Given) -> Factor:
@@ -192,9 +202,11 @@ def _near(log: TrainingLog, name: str, spike: Any) -> float | None:
     return float(np.median(value[nearest]))
 
 
-def _restart_time(log: TrainingLog, back: Feature | None, given: Given) -> Factor:
+def _restart_time(log: TrainingLog, spike: Any, back: Feature | None, given: Given) -> Factor:
     if given.restart_s is not None:
         return Factor("restart", given.restart_s, "s", "given")
+    if back is None and spike.shape.went_back:
+        return Factor("restart", None, "s", "unknown: give restart_s")
     if back is None:
         return Factor("restart", 0.0, "s", "the run did not go back")
     pause = back.numbers.get("pause_s")

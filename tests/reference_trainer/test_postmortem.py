@@ -122,6 +122,17 @@ def test_another_attempt_is_not_what_came_of_this_one(path):
     assert section["norms"][0]["after"] == pytest.approx(section["symptoms"]["loss_after_500"], abs=0.05)
 
 
+def test_an_excerpt_pays_for_no_steps_of_another_piece(path):
+    """Quoted are steps 7,000 to 7,220, and a later attempt: 211 steps of 1 s at $36/h are $2.11."""
+    step = np.array([7000, 7010, 7220, 11446, 11448, 6900, 6910, 6920, 9026])
+    loss = np.array([6.44, 11.42, 7.16, 3.0, 3.1, 6.37, 6.4, 6.35, 6.3])
+    page = post_mortem(path(step=step, loss=loss), step_tokens=1000, tokens_per_s=1000, usd_per_hour=36.0)
+    cost = page.sections[0]["cost"]
+    assert cost["usd"] == pytest.approx(211 / 3600 * 36.0) and cost["at_least"]
+    assert "the end of this attempt" in cost["factors"][0]["source"]
+    assert cost["restart_usd"] is None and "the restart is not in it" in cost["text"]
+
+
 def test_several_spikes_several_sections(path):
     loss = curve(4000)
     for at in (900, 2600):
