@@ -104,8 +104,9 @@ def _norms(log: TrainingLog, spike: Any) -> tuple[dict[str, Any], ...]:
     back = np.flatnonzero(np.diff(step[: spike.row + 1]) <= 0)
     again = np.flatnonzero(np.diff(step[spike.row :]) <= 0)
     branch = slice(spike.row + 1, spike.row + 1 + int(again[0]) if len(again) else None)
-    quoted = min(_BEFORE, spike.shape.rows_before) if spike.shape.short else _BEFORE
-    begin = max(int(back[-1]) + 1 if len(back) else 0, spike.row - quoted)
+    begin = max(int(back[-1]) + 1 if len(back) else 0, spike.row - _BEFORE)
+    if spike.shape.short:  # nor do rows before a jump of the step: rows are counted from the rise of the loss
+        begin = max(begin, spike.shape.last_row - spike.shape.rows_after - spike.shape.rows_before)
     later = spike.row + 1 + np.flatnonzero(np.abs(step[branch] - spike.first_step - 500) <= 16)
     out = []
     for name in SIGNALS:

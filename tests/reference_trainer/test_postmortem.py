@@ -133,6 +133,16 @@ def test_an_excerpt_pays_for_no_steps_of_another_piece(path):
     assert cost["restart_usd"] is None and "the restart is not in it" in cost["text"]
 
 
+def test_what_an_excerpt_had_before_is_of_the_same_piece(path):
+    """The gradient rises a row before the loss; what is quoted of step 12,695 is not what was before."""
+    step = np.array([12695, 31214, 31215, 31216, 31217, 31218, 31219])
+    loss = np.array([2.46, 2.199, 2.22, 2.9, 4.1, 2.3, 2.21])
+    norm = np.array([0.174, 0.242, 0.947, 9.0, 90.0, 0.5, 0.3])
+    (section,) = post_mortem(path(step=step, loss=loss, grad_norm=norm)).sections
+    before = {row["name"]: row["before"] for row in section["norms"]}
+    assert before == {"loss": 2.199, "grad_norm": 0.242} and section["symptoms"]["loss_before"] == 2.199
+
+
 def test_several_spikes_several_sections(path):
     loss = curve(4000)
     for at in (900, 2600):
