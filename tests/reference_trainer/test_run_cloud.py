@@ -153,9 +153,9 @@ class Cloud:
             stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
 
-    def wait_for(self, name: str, machine: subprocess.Popen) -> None:
+    def wait_for(self, pattern: str, machine: subprocess.Popen) -> None:
         end = time.monotonic() + 240
-        while not (Path(self.bucket) / name).exists():
+        while not any(Path(self.bucket).glob(pattern)):
             assert time.monotonic() < end and machine.poll() is None, machine.stderr and machine.stderr.read()
             time.sleep(0.02)
 
@@ -178,7 +178,7 @@ def cloud(tmp_path):
 def test_a_run_outlives_its_machines(cloud, tmp_path):
     """Killed with its disk as soon as the bucket has a checkpoint; the next machine goes on; equal to the whole run."""
     first = cloud.start("tokens=400_000")  # longer than it will live
-    cloud.wait_for("run/checkpoints/step_00000008/manifest.json", first)
+    cloud.wait_for("run/checkpoints/step_*/manifest.json", first)  # which one: that depends on the pace
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     first.stderr.close()
