@@ -151,7 +151,8 @@ def expected_hours(
     save = _array("checkpoint", checkpoint)
     undisturbed = _array("work", work) + save * (whole + (rest > 1e-12))
     failures = expected_interruptions(work, rate, interval=interval, checkpoint=checkpoint)
-    with np.errstate(invalid="ignore"):  # an infinite number of free restarts costs nothing
+    # An infinite number of free restarts costs nothing; what is too large for a number is inf, as promised.
+    with np.errstate(invalid="ignore", over="ignore"):
         # Below 1e-200 an hour nothing happens, and a quotient of such numbers has no digits left.
         running = np.where(r > 1e-200, failures / np.where(r > 1e-200, r, 1.0), undisturbed)
         restarts = np.where(again > 0, again * failures, 0.0)

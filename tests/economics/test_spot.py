@@ -67,6 +67,10 @@ class TestClosedForm:
     def test_broadcasts(self):
         assert expected_hours([1.0, 2.0], np.full((3, 1), R), interval=0.5).shape == (3, 2)
 
+    def test_too_many_hours_for_a_number_are_never(self):
+        """e^(rate x work) still fits into a float here, and the hours of its restarts do not."""
+        assert float(expected_hours(31.0, 22.88, restart=2.0)) == np.inf
+
     @settings(max_examples=200, deadline=None)
     @given(
         work=st.floats(0.01, 1e3),
