@@ -51,13 +51,18 @@ def test_contents(wheel):
     """The package, its tables, templates and marker: no tests, no top-level data."""
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"economics", "scaling"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {
+        "economics",
+        "reference_trainer",
+        "scaling",
+    }
     for package, folder in (("economics", "hardware"), ("scaling", "runs")):
         for path in (ROOT / "data" / folder).glob("*.*"):
             assert f"{package}/_data/{path.name}" in names
+    for package in ("economics", "reference_trainer", "scaling"):
         assert f"{package}/py.typed" in names
         for path in (ROOT / package).rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts:
+            if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".md":  # pages stay here
                 assert path.relative_to(ROOT).as_posix() in names
 
 
