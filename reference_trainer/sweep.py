@@ -6,13 +6,11 @@ started again: what is finished is not touched, what was under way goes on from 
 
 from __future__ import annotations
 
-import fcntl
 import math
-import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from typing import Any
 from economics.budget import BudgetGuard
 from reference_trainer.board import Board
 from reference_trainer.branch import config_of
-from reference_trainer.errors import ResumeError
+from reference_trainer.folder_lock import held
 from reference_trainer.ladder import Plan, Run
 from reference_trainer.points import fault_of
 from reference_trainer.pool import Pool
@@ -213,26 +211,10 @@ def _guard(plan: Plan, clock: Callable[[], float]) -> BudgetGuard | None:
     return guard
 
 
-@contextmanager
-def _locked(folder: Path, display: Display) -> Iterator[int]:
-    """Hold the ladder's folder. Workers hold it too: what a killed sweep left behind is waited for."""
-    lock = os.open(folder / "sweep.lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        until, told = time.monotonic() + _PATIENCE_S, False
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError as error:
-                if time.monotonic() > until:
-                    raise ResumeError(
-                        f"{folder}: another sweep is running here; wait for it, or give another out",
-                        source=str(folder),
-                    ) from error
-            if not told:
-                display.say(f"{folder}: waiting for the workers of an earlier sweep, which save and stop")
-                told = True
-            time.sleep(_WAIT_S)
-        yield lock
-    finally:
-        os.close(lock)
+def _locked(folder: Path, display: Display) -> AbstractContextManager[int]:
+    """Hold the ladder's folder, once the workers of an earlier sweep have saved and stopped."""
+    return held(
+        folder / "sweep.lock", patience_s=_PATIENCE_S, wait_s=_WAIT_S,
+        busy=f"{folder}: another sweep is running here; wait for it, or give another out",
+        waiting=lambda: display.say(f"{folder}: waiting for the workers of an earlier sweep, which save and stop"),
+    )  # fmt: skip

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,8 @@ from economics.budget import BudgetGuard
 from experiments.x1 import money
 from experiments.x1.profile import Profile
 from experiments.x1.stages import Stopped
-from reference_trainer.errors import ResumeError, TrainerError
+from reference_trainer.errors import TrainerError
+from reference_trainer.folder_lock import held
 from reference_trainer.pool import Pool
 from reference_trainer.run_folder import write_whole
 from reference_trainer.signals import Stop
@@ -116,21 +115,9 @@ def _loop(
         raise Stopped(f"stopped by {ended}; the same command goes on.")
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[int]:
+def _locked(folder: Path) -> AbstractContextManager[int]:
     """Hold the folder; workers hold it too, and those of a killed call are waited for."""
-    lock, until = os.open(folder / "runs.lock", os.O_RDWR | os.O_CREAT, 0o644), time.monotonic() + _PATIENCE_S
-    try:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError as error:
-                if time.monotonic() > until:
-                    raise ResumeError(
-                        f"{folder}: other runs are under way here", source=str(folder)
-                    ) from error
-            time.sleep(_WAIT_S)
-        yield lock
-    finally:
-        os.close(lock)
+    return held(
+        folder / "runs.lock", patience_s=_PATIENCE_S, wait_s=_WAIT_S,
+        busy=f"{folder}: other runs are under way here",
+    )  # fmt: skip
