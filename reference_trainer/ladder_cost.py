@@ -138,6 +138,7 @@ def _pace(plan: Plan, size: Size, pool: Any, folder: Path) -> Estimate:
     config = replace(
         config_of(plan, short, size.lr or size.lr_grid[0]), run_dir=str(folder), hours=_SECONDS / 3600, 
         log_every=_EVERY, eval_every=0, eval_tokens=plan.common["seq_len"], checkpoint_every=10**9, mlflow="",
+        warmup_tokens=0.0,  # these few steps may be fewer than those of the warm-up
     )  # fmt: skip
     folder.mkdir()
     write_whole(folder / "config.toml", f"{config}\n".encode())
