@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.benchmarks.markov_source import MarkovSource
+from experiments.ladders.markov_source import MarkovSource
 from reference_trainer.train import Config
 
-SOURCE = MarkovSource(12)
+SOURCE = MarkovSource.dirichlet(12)
 #: Everything but the width, and muP's base beside it; the width of a head grows with the model.
 SHAPE = dict(
     run_dir="",

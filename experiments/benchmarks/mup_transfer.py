@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.benchmarks.markov_source import write_source
+from experiments.ladders.markov_source import write_source
 from experiments.benchmarks.mup_models import SHAPE, SOURCE, settings
 from reference_trainer.train import train
 

@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 
-from experiments.benchmarks.markov_source import MarkovSource, write_source
+from experiments.ladders.markov_source import MarkovSource, write_source
 from reference_trainer import checkpoint
 from reference_trainer.metrics import read_log
 from reference_trainer.train import Config, train
@@ -91,7 +91,7 @@ def told(entries: list[dict[str, Any]]) -> str:
 
 def measure(folder: Path, names: tuple[str, ...] = FAULTS) -> tuple[list[list[str]], str]:
     """Return a row for each fault, and a line about the twins."""
-    source = MarkovSource(16)
+    source = MarkovSource.dirichlet(16)
     data = write_source(folder, source, train=1_000_000, val=40_000)
     twins = [run(folder / f"twin{seed}", data, seed=seed) for seed in SEEDS]
     plain = run(folder / "plain", data, recovery="auto")

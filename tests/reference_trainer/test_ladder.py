@@ -12,7 +12,7 @@ from reference_trainer.__main__ import app
 from reference_trainer.branch import config_of, scratch_config
 from reference_trainer.errors import ConfigError
 from reference_trainer.ladder import leaves_at, read_ladder, to_steps
-from reference_trainer.ladder_cost import priced
+from reference_trainer.ladder_cost import pace, priced
 from reference_trainer.ladder_file import CostSection
 from reference_trainer.lr_choice import at_edge, best_of
 from reference_trainer.state import State
@@ -155,6 +155,14 @@ def test_steps_on_this_machine_time_the_ladder(folder, capsys):
     )
     assert least < hours["value"] < 3 * least  # evaluations come on top
     assert cost["usd"]["value"] == pytest.approx(0.1 * hours["value"])
+
+
+def test_the_pace_is_measured_inside_a_long_warm_up(folder):
+    """200 steps are timed; a warm-up of 250 would not let a run of 200 begin."""
+    text = LADDER.replace("[1280, 2560]", "[25_600, 51_200]").replace("warmup_tokens = 320", "warmup_tokens = 16_000")
+    plan = plan_of(folder, text.replace("[lr_check]\ntokens = 1280", "[lr_check]\ntokens = 25_600"))
+    rates = pace(plan)
+    assert set(rates) == {"1x8", "2x16"} and all(0 < r.low <= r.value <= r.high for r in rates.values())
 
 
 def test_the_best_rate_is_chosen():

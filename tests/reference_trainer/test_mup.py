@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.benchmarks import tables
-from experiments.benchmarks.markov_source import MarkovSource, write_source
+from experiments.ladders.markov_source import MarkovSource, write_source
 from experiments.benchmarks.mup import FIGURES, coordinate_table, interval, transfer_table
 from experiments.benchmarks.mup_coordinates import QUANTITIES, coordinates, read_sizes, slopes
 from experiments.benchmarks.mup_transfer import (
@@ -60,7 +60,7 @@ def test_the_output_of_an_untrained_model_vanishes_with_the_width(sizes):
 
 def test_a_source_has_the_entropy_it_says():
     """Against counts: the mean of -ln p over a long draw, which is the entropy within its sampling error."""
-    source = MarkovSource(6, seed=3)
+    source = MarkovSource.dirichlet(6, seed=3)
     drawn = source.draw(200_000, seed=1)
     again = source.draw(200_000, seed=1)
     assert np.array_equal(drawn, again) and len(drawn) == 200_000 and set(drawn) == set(range(6))
@@ -68,7 +68,7 @@ def test_a_source_has_the_entropy_it_says():
     surprise = -np.log(source.table[first[:-2], first[1:-1], first[2:]])[20:]
     assert surprise.mean() == pytest.approx(source.entropy, abs=4 * surprise.std() / len(surprise) ** 0.5)
     assert np.allclose(source.table.sum(axis=-1), 1)
-    fair = MarkovSource(6)
+    fair = MarkovSource.dirichlet(6)
     fair_entropy = -(fair.table * np.log(np.maximum(fair.table, 1e-300))).sum(axis=-1)
     assert fair_entropy.min() < fair.entropy < fair_entropy.max() < np.log(6)
 
@@ -105,7 +105,7 @@ def test_an_interval_is_students():
 
 def test_a_run_of_the_study_is_made_by_the_trainer(tmp_path, monkeypatch):
     monkeypatch.setattr("experiments.benchmarks.mup_transfer.TRANSFER_STEPS", 40)
-    source = MarkovSource(12)
+    source = MarkovSource.dirichlet(12)
     data = write_source(tmp_path, source, train=30_000, val=2_000)
     good = transfer_run(True, 32, -10.0, 0, data, tmp_path)
     assert source.entropy < good.loss < np.log(12)
