@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.ladders.markov_source import write_source
 from experiments.benchmarks.mup_models import SHAPE, SOURCE, settings
+from experiments.ladders.markov_source import write_source
 from reference_trainer.train import train
 
 TRANSFER_WIDTHS, TRANSFER_BASE = (32, 64, 128, 256), 256
