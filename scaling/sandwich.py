@@ -22,7 +22,7 @@ def planned(sd: Array, rho: float, cluster: Index, delta: float) -> tuple[Array,
     density = np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
     # E[psi^2]: sd^2 (inside - 2 t phi(t)) from within, delta^2 from outside.
     variance = sd**2 * (inside - 2 * t * density) + delta**2 * (1 - inside)
-    shared = (2 / math.pi) * math.asin(rho)
+    shared = score_correlation(rho)
 
     def meat(scored: Array) -> Array:
         s = scored * np.sqrt(variance)[:, None]
@@ -33,6 +33,11 @@ def planned(sd: Array, rho: float, cluster: Index, delta: float) -> tuple[Array,
         return (1 - shared) * own + shared * (together.T @ together)
 
     return inside, meat
+
+
+def score_correlation(rho: float) -> float:
+    """Return the correlation of the signs of two normal variables with correlation rho."""
+    return (2 / math.pi) * math.asin(rho)
 
 
 def observed(z: Array, cluster: Index, delta: float, n_free: int) -> tuple[Array, Callable[[Array], Array]]:

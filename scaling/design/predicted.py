@@ -1,4 +1,4 @@
-"""How precisely a set of runs determines a quantity, and which runs to add.
+"""How precisely a set of runs determines a quantity, and which of a grid would help most.
 
 delta = 1e-3 makes the objective close to least absolute deviations, so it is no likelihood and the
 usual Fisher bound is about a quarter too small. The standard error here has the sandwich form

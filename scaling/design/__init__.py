@@ -1,0 +1,20 @@
+"""How precisely a set of runs determines a quantity, and which runs to add."""
+
+from scaling.design.candidates import COOLDOWN, Candidates, grid_candidates
+from scaling.design.moments import Known, Moments, moments
+from scaling.design.predicted import Suggestion, predicted_se, suggest_runs
+from scaling.design.search import Chosen, Search
+
+__all__ = [
+    "COOLDOWN",
+    "Candidates",
+    "Chosen",
+    "Known",
+    "Moments",
+    "Search",
+    "Suggestion",
+    "grid_candidates",
+    "moments",
+    "predicted_se",
+    "suggest_runs",
+]
