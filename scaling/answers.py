@@ -2,44 +2,97 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from scaling.estimate import Estimate
+from scaling.findings import Finding
 from scaling.units import format_count
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The compute-optimal run for a budget.
+    """The best run of a kind: the answer to a question such as "which run for this compute".
+
+    Every kind of optimum gives this type, so that they can stand beside each other. The interval of each number
+    is that of the optimum found anew for every draw of the law (and of the cost, where dollars decide).
 
     Parameters
     ----------
-    flops : float
-        The budget, C = 6 N D.
+    flops : Estimate
+        Training compute, C = 6 N D. Where it was given, both ends of its interval are the number itself.
     params, tokens, loss, tokens_per_param : Estimate
         N*, D*, the loss there and D*/N*.
     decades_outside : float
         Decades of compute beyond the runs fitted; 0 inside.
+    question : str
+        What it is the optimum of, in words.
+    usd, hours : Estimate or None
+        Dollars, and hours from start to end, where a cost was asked for.
+    more : mapping of str to Estimate
+        Further numbers by name, such as ``"epochs"`` or ``"lifetime_flops"``.
+    given : mapping of str to object
+        What was asked, as plain types.
+    findings : tuple of Finding
+        What to know before using it.
     """
 
-    flops: float
+    flops: Estimate
     params: Estimate
     tokens: Estimate
     loss: Estimate
     tokens_per_param: Estimate
     decades_outside: float
+    question: str = "optimum"
+    usd: Estimate | None = None
+    hours: Estimate | None = None
+    more: Mapping[str, Estimate] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+    def finding(self, code: str) -> Finding | None:
+        """Return the first finding with this code, or None."""
+        return next((f for f in self.findings if f.code == code), None)
 
     def __repr__(self) -> str:
-        away = f"\n  {self.decades_outside:.1f} decades beyond the data" if self.decades_outside else ""
-        return (
-            f"compute-optimal run for {self.flops:.3g} FLOP\n  N*    {self.params}\n  D*    {self.tokens}\n"
-            f"  D*/N* {self.tokens_per_param}\n  loss  {self.loss}{away}"
-        )
+        rows = {"N*": self.params, "D*": self.tokens, "D*/N*": self.tokens_per_param, "loss": self.loss}
+        if self.flops.low != self.flops.high:  # else it was given, and the question says it
+            rows["FLOP"] = self.flops
+        rows |= {"cost": self.usd} if self.usd is not None else {}
+        rows |= {"time": self.hours} if self.hours is not None else {}
+        rows |= {found.name or name: found for name, found in self.more.items()}
+        width = max(map(len, rows))
+        lines = [self.question, *(f"  {label:<{width}} {_told(found)}" for label, found in rows.items())]
+        if self.decades_outside:
+            lines.append(f"  {self.decades_outside:.1f} decades beyond the data")
+        return "\n".join([*lines, *(f"  {f}" for f in self.findings)])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(repr(self))}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain types."""
-        return asdict(self)
+        one = ("flops", "params", "tokens", "loss", "tokens_per_param", "usd", "hours")
+        numbers = {name: getattr(self, name) for name in one}
+        return {
+            "question": self.question,
+            **{name: None if number is None else number.to_dict() for name, number in numbers.items()},
+            "decades_outside": self.decades_outside,
+            "more": {name: number.to_dict() for name, number in self.more.items()},
+            "given": dict(self.given),
+            "findings": [f.to_dict() for f in self.findings],
+        }
+
+
+def _told(found: Estimate) -> str:
+    """Write an estimate; a number that was given, or follows from what was, without the interval it has not."""
+    if not found.low == found.high == found.value:
+        return str(found)
+    return str(replace(found, low=math.nan, high=math.nan)).removesuffix(" (no interval)")
 
 
 @dataclass(frozen=True)

@@ -184,12 +184,13 @@ class ChinchillaFit:
         ratio = self._estimate(ratios, float(value), "D*/N*", "tokens/param", level)
         self._guard(ratio, c, unidentified)
         return Optimum(
-            c,
+            Estimate(c, c, c, ratio.level, name="C", unit="FLOP"),
             self._estimate(draws.params, best.params, f"N*(C={c:.3g})", "params", level),
             self._estimate(draws.tokens, best.tokens, f"D*(C={c:.3g})", "tokens", level),
             self._estimate(draws.loss, best.loss, "loss", self.runs.loss_unit, level),
             ratio,
             extrapolation(self.runs, c),
+            f"compute-optimal run for {c:.3g} FLOP",
         )
 
     @quiet
