@@ -12,11 +12,11 @@ import numpy as np
 
 from economics.budget_law import law_findings, require_optimum
 from economics.budget_plan import BudgetPlan
-from economics.errors import EconomicsError
 from economics.run_cost import cost
 from economics.run_estimates import LEVEL, dollars, quantiles
 from economics.run_numbers import positive, share
 from economics.run_result import RunCost
+from economics.run_search import BudgetError as BudgetError, RunSearch
 from scaling.errors import DataError
 from scaling.estimate import Estimate
 from scaling.findings import Finding
@@ -26,20 +26,6 @@ from scaling.intervals import check_level
 if TYPE_CHECKING:
     from scaling.laws.chinchilla import ChinchillaLaw
     from scaling.result import ChinchillaFit
-
-#: How close the cost comes to the budget, relative.
-_TOLERANCE = 1e-9
-#: Bounds of the search over parameters.
-_SMALLEST, _LARGEST = 1e5, 1e14
-_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-
-
-class BudgetError(EconomicsError, DataError):
-    """The money does not buy such a run; `needed_usd` is what the smallest one takes, where there is one."""
-
-    def __init__(self, message: str, *, needed_usd: float | None = None) -> None:
-        super().__init__(message, column="usd")
-        self.needed_usd = needed_usd
 
 
 def solve_budget(
@@ -128,7 +114,12 @@ def solve_budget(
     known = N if N is not None else settings.get("arch")
     if known is None and predict is None:
         raise DataError("give N, or a fit or law to choose it by", column="N")
-    search = _Search(money, quantile, settings)
+    search = RunSearch(
+        money,
+        lambda run: run.usd_quantile(quantile),
+        settings,
+        lambda run, floor: too_dear(run, floor, money),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are findings of the cost
         if known is not None:
@@ -150,97 +141,18 @@ def solve_budget(
     )
 
 
-class _Search:
-    """Runs of one cost."""
-
-    def __init__(self, money: float, quantile: float, settings: dict[str, Any]) -> None:
-        self.money, self.quantile, self.settings = money, quantile, settings
-        self._tokens = 1e9  # where the next search begins
-
-    def run(self, params: float | None) -> RunCost:
-        """Return the run of this size that costs the money: secant steps on ln cost against ln D."""
-        x = math.log(self._tokens)
-        fixed = self._cost(params, 1.0)
-        floor = fixed.usd_quantile(self.quantile)
-        if floor >= self.money:
-            raise BudgetError(
-                f"{dollars(self.money)} do not buy a run on {fixed.plan.n_gpus} x {fixed.plan.part.name}: starting the "
-                f"machines, storage and the rest take {dollars(floor)} before the first token. Use fewer GPUs, or less "
-                f"of them: {', '.join(k for k, s in fixed.shares.items() if s > 0.1)}.",
-                needed_usd=floor,
-            )
-        count = self.settings.get("n_gpus")
-        found, low, high = fixed, -math.inf, math.inf
-        before: tuple[float, float] | None = None
-        for step in range(80):
-            found = self._cost(params, math.exp(x), count)
-            spent = found.usd_quantile(self.quantile)
-            miss = math.log(spent / self.money)
-            if abs(miss) <= _TOLERANCE:
-                break
-            low, high = (x, high) if miss < 0 else (low, x)
-            if step == 12 and count is None:  # the number of GPUs flips between two: hold it
-                count, low, high, before = found.plan.n_gpus, -math.inf, math.inf, None
-            # Money less what is fixed is nearly proportional to tokens; then secant steps, kept in the bracket.
-            guess = x + math.log((self.money - floor) / max(spent - floor, 1e-300))
-            if before is not None and miss != before[1]:
-                guess = x - miss * (x - before[0]) / (miss - before[1])
-            before = (x, miss)
-            x = guess if low < guess < high else 0.5 * (max(low, x - 5.0) + min(high, x + 5.0))
-        self._tokens = found.plan.tokens
-        return found
-
-    def start_of(self, run: RunCost) -> RunCost:
-        """Return the same run on one token: what is paid before anything is learned."""
-        return self._cost(run.asked["N"], 1.0, run.plan.n_gpus)
-
-    def _cost(self, params: float | None, tokens: float, n_gpus: Any = None) -> RunCost:
-        asked = {**self.settings, "N": params, "D": tokens}
-        if n_gpus is not None:
-            asked["n_gpus"] = n_gpus
-        return cost(**asked)
-
-    def best(self, loss: Callable[[RunCost], float]) -> RunCost:
-        """Return the run with the lowest loss: a coarse search over ln N, then golden sections."""
-        coarse = {x: self._loss(x, loss) for x in np.log(np.geomspace(1e7, 1e13, 13))}
-        middle = min(coarse, key=coarse.__getitem__)
-        if not math.isfinite(coarse[middle]):
-            raise BudgetError(f"{dollars(self.money)} do not buy a run of any size with these settings.")
-        low, high = max(middle - 1.2, math.log(_SMALLEST)), min(middle + 1.2, math.log(_LARGEST))
-        a, b = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        fa, fb = self._loss(a, loss), self._loss(b, loss)
-        while high - low > 2e-3:
-            if fa <= fb:
-                high, b, fb = b, a, fa
-                a = high - _GOLDEN * (high - low)
-                fa = self._loss(a, loss)
-            else:
-                low, a, fa = a, b, fb
-                b = low + _GOLDEN * (high - low)
-                fb = self._loss(b, loss)
-        return self.run(math.exp(a if fa <= fb else b))
-
-    def span(self, loss: Callable[[RunCost], float], best: RunCost) -> tuple[float, float]:
-        """Return the sizes below and above the best one at which the loss is 0.5% higher."""
-        wanted = 1.005 * loss(best)
-        ends = []
-        for sign in (-1.0, 1.0):
-            near, far = math.log(best.plan.params), math.log(best.plan.params) + sign * 3.0
-            for _ in range(7):
-                middle = 0.5 * (near + far)
-                near, far = (middle, far) if self._loss(middle, loss) <= wanted else (near, middle)
-            ends.append(math.exp(near))
-        return ends[0], ends[1]
-
-    def _loss(self, log_params: float, loss: Callable[[RunCost], float]) -> float:
-        try:
-            return loss(self.run(math.exp(log_params)))
-        except BudgetError:
-            return math.inf
-
-
 def _loss_of(law: ChinchillaLaw) -> Callable[[RunCost], float]:
     return lambda run: float(np.median(law.loss(run.plan.params, run.plan.tokens)))
+
+
+def too_dear(run: RunCost, floor: float, money: float) -> BudgetError:
+    """Say that the money is gone, `floor` dollars of it, before the first token."""
+    return BudgetError(
+        f"{dollars(money)} do not buy a run on {run.plan.n_gpus} x {run.plan.part.name}: starting the "
+        f"machines, storage and the rest take {dollars(floor)} before the first token. Use fewer GPUs, or less "
+        f"of them: {', '.join(k for k, s in run.shares.items() if s > 0.1)}.",
+        needed_usd=floor,
+    )
 
 
 def _affordable(run: RunCost, start: RunCost, money: float) -> tuple[Estimate, float]:
