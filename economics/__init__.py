@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     )
     from economics.mfu import MfuModel as MfuModel, mfu_model as mfu_model
     from economics.mfu_estimate import MfuEstimate as MfuEstimate
+    from economics.next_runs.result import NextRuns as NextRuns
+    from economics.next_runs.suggestion import suggest as suggest
     from economics.overheads import Overheads as Overheads
     from economics.plan_check import PlanCheck as PlanCheck, check_plan as check_plan
     from economics.plan_reading import PlanError as PlanError
@@ -91,6 +93,7 @@ _EXPORTS = {
     "MfuModel": "economics.mfu",
     "MfuWarning": "economics.utilisation",
     "MissingExtraError": "economics.errors",
+    "NextRuns": "economics.next_runs.result",
     "NoQuoteError": "economics.errors",
     "Overheads": "economics.overheads",
     "PlanCheck": "economics.plan_check",
@@ -131,6 +134,7 @@ _EXPORTS = {
     "regions": "economics.grid",
     "solve_budget": "economics.budget_solver",
     "spot_run": "economics.spot",
+    "suggest": "economics.next_runs.suggestion",
 }
 
 __all__ = sorted(_EXPORTS)

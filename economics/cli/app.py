@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from economics.cli import budget, cost, hardware, plan, prices
+from economics.cli import budget, cost, hardware, plan, prices, suggest
 from economics.cli.spelling import as_commands
 from scaling.cli.group import Commands, program
 
@@ -26,7 +26,7 @@ class Economics(Commands):
 
 app = program("economics", _HELP, _EPILOG, Economics)
 
-for _command in (cost.cost, cost.compare, budget.budget, hardware.gpus, hardware.energy):
+for _command in (cost.cost, cost.compare, budget.budget, suggest.suggest, hardware.gpus, hardware.energy):
     app.command()(_command)
 app.command("check-plan")(plan.check_plan)
 app.add_typer(prices.app, name="prices")

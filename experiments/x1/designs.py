@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from economics import cost
 from economics.run_estimates import estimate_of
+from economics.token_cost import token_cost
 from scaling.architecture import Arch
-from scaling.design import predicted_se
+from scaling.design import COOLDOWN, predicted_se
 from scaling.estimate import Estimate
 from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.shapes import solve_shape
@@ -22,8 +22,6 @@ from scaling.shapes import solve_shape
 VOCAB = 50257
 #: Noise of one run's loss, in nats, and how much of it the points of a trunk share: as in plan.toml's check.
 NOISE, SHARED = 0.01, 0.5
-#: Share of a run in which the rate falls: what a branch costs beyond its trunk.
-COOLDOWN = 0.2
 _Z = 1.96  # of a 95% interval
 
 
@@ -78,18 +76,8 @@ def shape(non_embedding: float) -> Arch:
 @cache
 def per_token(arch: Arch, price: str, tokens: float = 1e9) -> Any:
     """Return draws of dollars a token of a shape, without starts; `price`: arguments of `economics.cost` as JSON."""
-    rest = {"start_hours": 0, "bytes_per_token": 0}
-    run = cost(
-        arch=arch,
-        D=tokens,
-        gpu="A100 SXM 80GB",
-        n_gpus=1,
-        seq_len=1024,
-        draws=4000,
-        overheads=rest,
-        **json.loads(price),
-    )
-    return np.asarray(run.outcome.total_usd) / tokens
+    settings = {"gpu": "A100 SXM 80GB", "n_gpus": 1, "seq_len": 1024, "draws": 4000, **json.loads(price)}
+    return token_cost(arch, tokens=tokens, **settings).usd
 
 
 def candidates() -> list[Design]:

@@ -3,16 +3,20 @@
 from scaling.design.candidates import COOLDOWN, Candidates, grid_candidates
 from scaling.design.moments import Known, Moments, moments
 from scaling.design.predicted import Suggestion, predicted_se, suggest_runs
+from scaling.design.prior import SPREAD, Belief, believe
 from scaling.design.search import Chosen, Search
 
 __all__ = [
     "COOLDOWN",
+    "SPREAD",
+    "Belief",
     "Candidates",
     "Chosen",
     "Known",
     "Moments",
     "Search",
     "Suggestion",
+    "believe",
     "grid_candidates",
     "moments",
     "predicted_se",
