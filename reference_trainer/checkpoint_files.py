@@ -87,7 +87,7 @@ def seal(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return plain | {"sha256": _own_hash(plain)}
 
 
-def verify(path: str | Path, *, hashes: bool = True) -> dict[str, Any]:
+def verify(path: str | Path, *, hashes: bool = True, weights_only: bool = False) -> dict[str, Any]:
     """Check a checkpoint and return its manifest.
 
     Parameters
@@ -97,6 +97,8 @@ def verify(path: str | Path, *, hashes: bool = True) -> dict[str, Any]:
     hashes : bool
         Read all tensors and compare their sha256. Without it, presence and size are compared, which costs
         nothing and misses flipped bits.
+    weights_only : bool
+        Take a checkpoint that is kept for use, not for going on: without the optimizer's state, under any name.
 
     Raises
     ------
@@ -105,6 +107,9 @@ def verify(path: str | Path, *, hashes: bool = True) -> dict[str, Any]:
     """
     path = Path(path)
     manifest = _read_manifest(path / MANIFEST)
+    if weights_only:
+        _check_file(path / TENSOR_FILES[0], manifest["files"][TENSOR_FILES[0]], hashes)
+        return manifest
     if manifest["step"] != step_of(path):
         raise CheckpointError(
             f"{path}: its manifest is that of step {manifest['step']}: the folder was renamed or mixed up. "

@@ -102,3 +102,7 @@ class ResumeError(TrainerError, DataError):
 
 class DetectorError(TrainerError, DataError):
     """The spike detector or the classifier was given what it cannot judge; `column` is the signal or argument."""
+
+
+class QuantizeError(TrainerError, DataError):
+    """A checkpoint cannot be quantized or compared as asked; `column` is the argument."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reference_trainer.cli import logs, plan, sweep, train
+from reference_trainer.cli import logs, plan, quantize, sweep, train
 from scaling.cli.group import Commands, program
 
 _HELP = (
@@ -24,5 +24,5 @@ class Trainer(Commands):
 
 app = program("reference_trainer", _HELP, _EPILOG, Trainer)
 
-for _command in (plan.plan, sweep.sweep, train.train, logs.guide, logs.postmortem):
+for _command in (plan.plan, sweep.sweep, train.train, quantize.quantize, logs.guide, logs.postmortem):
     app.command()(_command)
