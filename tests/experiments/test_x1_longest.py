@@ -38,9 +38,7 @@ def test_what_is_put_down(run, tmp_path):
         < said["speed"]["mfu_palm"]["median"]
     )
     assert said["config"]["run_dir"] == "run" and said["torch"] and said["machine"]
-    assert said["checkpoint"]["step"] == 40 and said["usd"] == pytest.approx(
-        result["wall_s"] / 3600 * 0.05, rel=0.2
-    )
+    assert said["checkpoint"]["step"] == 40 and said["usd"] == result["usd"] > 0
     kept = load_file(tmp_path / "checkpoint" / "model.safetensors")
     assert sum(x.numel() for x in kept.values()) == said["params_total"]
     rows = list(csv.DictReader((tmp_path / "loss-curve.csv").open()))
