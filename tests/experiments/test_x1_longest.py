@@ -41,7 +41,7 @@ def test_what_is_put_down(run, tmp_path):
     assert said["checkpoint"]["step"] == 40 and said["usd"] == result["usd"] > 0
     kept = load_file(tmp_path / "checkpoint" / "model.safetensors")
     assert sum(x.numel() for x in kept.values()) == said["params_total"]
-    rows = list(csv.DictReader((tmp_path / "loss-curve.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "loss-curve.csv").read_text().splitlines()))
     assert len(rows) == 40 and int(rows[-1]["tokens"]) == result["tokens"]
     assert float(rows[-1]["validation"]) == result["loss"]
 
