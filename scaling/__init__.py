@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scaling import plots as plots
     from scaling.architecture import Arch as Arch
     from scaling.audit import Audit as Audit
+    from scaling.data_constrained import fit_data_constrained as fit_data_constrained
     from scaling.errors import (
         BootstrapWarning as BootstrapWarning,
         DataError as DataError,
@@ -43,7 +44,10 @@ if TYPE_CHECKING:
         training_flops as training_flops,
     )
     from scaling.isoflop import fit_isoflop as fit_isoflop
+    from scaling.law_fit import LawFit as LawFit
+    from scaling.law_names import fit_law as fit_law
     from scaling.laws.chinchilla import ChinchillaLaw as ChinchillaLaw
+    from scaling.laws.data_constrained import DataConstrainedLaw as DataConstrainedLaw
     from scaling.other_laws import fit_kaplan as fit_kaplan, fit_power_law as fit_power_law
     from scaling.published_archs import (
         UnknownArchError as UnknownArchError,
@@ -63,12 +67,14 @@ _EXPORTS = {
     "BootstrapWarning": "scaling.errors",
     "ChinchillaFit": "scaling.result",
     "ChinchillaLaw": "scaling.laws.chinchilla",
+    "DataConstrainedLaw": "scaling.laws.data_constrained",
     "DataError": "scaling.errors",
     "DataWarning": "scaling.errors",
     "Estimate": "scaling.estimate",
     "ExtrapolationWarning": "scaling.errors",
     "Finding": "scaling.findings",
     "IdentificationWarning": "scaling.errors",
+    "LawFit": "scaling.law_fit",
     "NotIdentifiedError": "scaling.errors",
     "RunTable": "scaling.table",
     "ScalingError": "scaling.errors",
@@ -82,8 +88,10 @@ _EXPORTS = {
     "datasets": "scaling.datasets",
     "design": "scaling.design",
     "fit_chinchilla": "scaling.fit",
+    "fit_data_constrained": "scaling.data_constrained",
     "fit_isoflop": "scaling.isoflop",
     "fit_kaplan": "scaling.other_laws",
+    "fit_law": "scaling.law_names",
     "fit_power_law": "scaling.other_laws",
     "flops_per_token": "scaling.flops",
     "hardware_flops_per_token": "scaling.flops",

@@ -38,7 +38,7 @@ class Draws:
         Why, and how many.
     n_audited, n_missed : int
         Replicates searched again from cold starts, and those where that found a lower optimum (if any
-        did, every replicate was searched from all cold starts).
+        did, every replicate was searched from the law's cold starts, `Form.cold_starts` of them).
     """
 
     plain: Array
@@ -65,8 +65,9 @@ def bootstrap(
     ----------
     problem : Objective
         The data set; its weights multiply the resampling weights.
-    best : array, shape (q,)
-        Plain coefficients at the optimum, where replicates start.
+    best : array, shape (q,) or (S, q)
+        Plain coefficients at the optimum, where replicates start; further rows are other minima, from
+        which every replicate is searched as well.
     plan : Plan
         What is resampled.
     n_boot, seed : int
@@ -90,7 +91,8 @@ def bootstrap(
     kept: list[Array] = []
     thin = unconverged = done = n_audited = n_missed = 0
     starts = problem.form.starts(problem.log_loss, problem.weights * problem.scale**2)
-    fitted = np.exp(problem.form.tape(problem.form.vector(best[None])).f[0]) if n_boot else None
+    warm = np.atleast_2d(best)
+    fitted = np.exp(problem.form.tape(problem.form.vector(warm[:1])).f[0]) if n_boot else None
     for units in plan.blocks(n_boot, seed):
         if plan.method == "wild":
             assert fitted is not None
@@ -106,10 +108,10 @@ def bootstrap(
         if n_audited < _AUDITED and not n_missed:
             rows = np.flatnonzero(usable)[: _AUDITED - n_audited]
             n_audited += len(rows)
-            n_missed = _audit(replicates, best, starts[:_AUDIT_STARTS], rows) if len(rows) else 0
-        ends = search(replicates, best[None], cold=False)
+            n_missed = _audit(replicates, warm, starts[:_AUDIT_STARTS], rows) if len(rows) else 0
+        ends = search(replicates, warm, cold=False)
         if n_missed:
-            elsewhere = search(replicates, starts, cold=True)
+            elsewhere = search(replicates, starts[: problem.form.cold_starts], cold=True)
             lower = elsewhere.objective < ends.objective
             ends.put(lower, elsewhere.rows(lower))
         thin += int((~usable).sum())
@@ -120,7 +122,7 @@ def bootstrap(
             progress(done, n_boot)
     reasons = (("too few distinct N or D in the resample", thin), ("not converged", unconverged))
     return Draws(
-        np.concatenate(kept) if kept else np.empty((0, len(best))),
+        np.concatenate(kept) if kept else np.empty((0, warm.shape[1])),
         thin + unconverged,
         tuple((why, count) for why, count in reasons if count),
         n_audited,
@@ -144,12 +146,12 @@ def search(problem: Objective, starts: Array, *, cold: bool) -> Solution:
     return Solution.join(parts)
 
 
-def _audit(problem: Objective, best: Array, starts: Array, rows: Index) -> int:
+def _audit(problem: Objective, warm: Array, starts: Array, rows: Index) -> int:
     """Count the replicates for which cold starts find a lower optimum than the warm one."""
     part = problem.rows(rows)
-    warm = search(part, best[None], cold=False).objective
+    found = search(part, warm, cold=False).objective
     lowest = search(part, starts, cold=True).objective
-    return int((warm > lowest * (1 + _LOWER) + part.rounding()).sum())
+    return int((found > lowest * (1 + _LOWER) + part.rounding()).sum())
 
 
 def _enough_levels(units: Array, axes: tuple[Index, ...], min_levels: tuple[int, ...]) -> Mask:

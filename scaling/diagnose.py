@@ -16,7 +16,14 @@ from scaling.laws.base import Array, Index
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, Attached, ChinchillaLaw
 from scaling.newton import Objective
 from scaling.resample import LEVEL, levels
-from scaling.residuals import copy_findings, drift, noise_sd, outlier_findings, residual_findings
+from scaling.residuals import (
+    copy_findings,
+    drift,
+    noise_sd,
+    outlier_findings,
+    repeat_findings,
+    residual_findings,
+)
 from scaling.rollout import rollout_drift
 from scaling.runs import RunTable
 from scaling.settings import Settings
@@ -132,6 +139,7 @@ def diagnose(
     n_free = free_columns(held, tied).shape[1]
     model = (
         *copy_findings(table),
+        *repeat_findings(table),
         *outlier_findings(table, residuals * problem.scale, n_free),
         *residual_findings(table, residuals * problem.scale, cluster),
         *influence_findings(rows_out, table, law, draws),

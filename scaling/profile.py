@@ -108,7 +108,7 @@ def profile(
     grid = _grid(fit, name) if values is None else np.sort(np.asarray(values, dtype=float))
     excess = _excess(fit, name, grid)
     threshold = _threshold(fit, name, centre, n_boot, chosen)
-    low, high = _range(grid, excess, threshold, centre, name)
+    low, high = compatible(grid, excess, threshold, centre, name)
     return Profile(name, grid, np.maximum(excess, 0.0), centre, threshold, chosen, low, high)
 
 
@@ -191,7 +191,7 @@ def _threshold(fit: ChinchillaFit, name: str, centre: float, n_boot: int, level:
     return float(np.quantile(np.maximum(np.concatenate(falls), 0.0), level))
 
 
-def _range(grid: Array, excess: Array, threshold: float, centre: float, name: str) -> tuple[float, float]:
+def compatible(grid: Array, excess: Array, threshold: float, centre: float, name: str) -> tuple[float, float]:
     """Return the ends of the values below the threshold around the estimate, by linear interpolation."""
     inside = excess <= threshold
     low_side, high_side = grid < centre, grid > centre

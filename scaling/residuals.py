@@ -20,6 +20,8 @@ _FEWEST, _CUBIC = 12, 24
 _GROSS = 8.0
 #: Scatter below this is rounding of the table: four digits of a loss.
 _ROUNDED = 1e-4
+#: Muennighoff et al. 2023 (arXiv 2305.16264): to 4 epochs repeated data are nearly as good as new.
+MANY_EPOCHS = 4.0
 #: Share of copied rows that digitising and rounding explain.
 _COPIES = 0.05
 #: Share of the residual variance a pattern must explain to be worth a word.
@@ -181,6 +183,25 @@ def copy_findings(runs: RunTable) -> tuple[Finding, ...]:
             "differ in their losses: if these are copies of one run, drop them (load_runs does), since intervals "
             "count each.",
             {"copies": copies, "rows": len(runs)},
+        ),
+    )
+
+
+def repeat_findings(runs: RunTable) -> tuple[Finding, ...]:
+    """Report data seen so often that a law of new tokens counts them too high."""
+    if runs.unique_tokens is None:
+        return ()
+    epochs = runs.tokens / runs.unique_tokens
+    many = epochs > MANY_EPOCHS
+    if not many.any():
+        return ()
+    return (
+        Finding(
+            "repeated_data",
+            "warning",
+            f"{int(many.sum())} of {len(runs)} runs see their data more than {MANY_EPOCHS:g} times (up to "
+            f"{epochs.max():.3g}): this law counts every repeated token as a new one. fit_data_constrained does not.",
+            {"rows": int(many.sum()), "epochs": float(epochs.max())},
         ),
     )
 

@@ -139,7 +139,7 @@ def fit_to_json(fit: ChinchillaFit) -> str:
         "cluster": fit.cluster.tolist(),
         "settings": asdict(fit.settings),
     }
-    return json.dumps(_strict(data), allow_nan=False)
+    return json_text(data)
 
 
 def fit_from_json(text: str) -> ChinchillaFit:
@@ -150,10 +150,7 @@ def fit_from_json(text: str) -> ChinchillaFit:
     DataError
         The text is no saved fit, or one of another format.
     """
-    try:
-        data = json.loads(text, object_hook=_loose)
-    except json.JSONDecodeError as error:
-        raise DataError(f"not a saved fit: {error}") from error
+    data = parse_json(text)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         seen = data.get("format") if isinstance(data, dict) else type(data).__name__
         raise DataError(f"not a saved fit of this version: format {seen!r}, expected {FORMAT!r}")
@@ -165,6 +162,19 @@ def fit_from_json(text: str) -> ChinchillaFit:
         raise DataError(
             f"not a saved fit: a part of it is missing or damaged ({type(error).__name__}: {error})"
         ) from error
+
+
+def json_text(data: Any) -> str:
+    """Return plain types as strict JSON: nan and infinities as objects, which `parse_json` reads."""
+    return json.dumps(_strict(data), allow_nan=False)
+
+
+def parse_json(text: str) -> Any:
+    """Read what `json_text` wrote; `DataError` for what is no JSON."""
+    try:
+        return json.loads(text, object_hook=_loose)
+    except json.JSONDecodeError as error:
+        raise DataError(f"not a saved fit: {error}") from error
 
 
 def _fit_from_dict(data: dict[str, Any]) -> ChinchillaFit:

@@ -14,7 +14,8 @@ from scaling.runs import RunTable
 from scaling.units import format_count
 
 if TYPE_CHECKING:
-    from scaling.other_laws import LawFit, Variable
+    from scaling.law_fit import LawFit
+    from scaling.other_laws import Variable
 
 #: Three levels are needed to bend a power law through.
 _NEEDED_LEVELS = 3

@@ -46,6 +46,11 @@ class Form(Protocol):
     upper: Array  # (p,)
 
     @property
+    def cold_starts(self) -> int | None:
+        """Cold starts a bootstrap replicate is searched from where warm ones miss; None for all."""
+        ...
+
+    @property
     def fixed(self) -> Mapping[int, float]:
         """Parameters held at a value, by position."""
         ...

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from scaling.errors import DataError, DataWarning, warn
 from scaling.laws.base import Array, quiet
+from scaling.laws.held import centres, checked_held
 from scaling.laws.power_sum import PowerSum
 
 #: FLOPs per parameter and token in C = 6 N D (2 forward, 4 backward; Kaplan et al. 2020, sec. 2.1).
@@ -66,11 +67,13 @@ class ChinchillaLaw:
 
     def loss(self, params: ArrayLike, tokens: ArrayLike) -> Any:
         """Return the predicted loss at (params, tokens), in the unit of E."""
-        return self._loss(_positive("params", params), _positive("tokens", tokens))
+        return self._loss(counts("params", params), counts("tokens", tokens))
 
     @quiet
     def _loss(self, n: Array, d: Array) -> Any:
-        return _plain(self.E + self.A * n ** -np.asarray(self.alpha) + self.B * d ** -np.asarray(self.beta))
+        return plain_value(
+            self.E + self.A * n ** -np.asarray(self.alpha) + self.B * d ** -np.asarray(self.beta)
+        )
 
     @quiet
     def tokens_at(self, params: ArrayLike) -> Any:
@@ -79,31 +82,31 @@ class ChinchillaLaw:
         At the optimum of C = 6ND the two terms fall equally fast along the budget,
         alpha A N^-alpha = beta B D^-beta (Hoffmann et al. 2022, eq. 4).
         """
-        return _plain(np.exp(self.log_tokens_at(params)))
+        return plain_value(np.exp(self.log_tokens_at(params)))
 
     @quiet
     def log_tokens_at(self, params: ArrayLike) -> Any:
         """Return ln D*(N), finite even where D* itself overflows."""
-        n = _positive("params", params)
+        n = counts("params", params)
         ratio = np.log(self.beta * np.asarray(self.B)) - np.log(self.alpha * np.asarray(self.A))
-        return _plain((ratio + self.alpha * np.log(n)) / self.beta)
+        return plain_value((ratio + self.alpha * np.log(n)) / self.beta)
 
     @quiet
     def params_at(self, tokens: ArrayLike) -> Any:
         """Return N*(D), the size for which D tokens are compute-optimal; inverse of `tokens_at`."""
-        return _plain(np.exp(self.log_params_at(tokens)))
+        return plain_value(np.exp(self.log_params_at(tokens)))
 
     @quiet
     def log_params_at(self, tokens: ArrayLike) -> Any:
         """Return ln N*(D), finite even where N* itself overflows."""
-        d = _positive("tokens", tokens)
+        d = counts("tokens", tokens)
         ratio = np.log(self.alpha * np.asarray(self.A)) - np.log(self.beta * np.asarray(self.B))
-        return _plain((ratio + self.beta * np.log(d)) / self.alpha)
+        return plain_value((ratio + self.beta * np.log(d)) / self.alpha)
 
     @quiet
     def tokens_per_param(self, params: ArrayLike) -> Any:
         """Return D*(N)/N. Constant only when alpha == beta: 20 is a rule of thumb, not a law."""
-        return _plain(np.asarray(self.tokens_at(params)) / np.asarray(params, dtype=float))
+        return plain_value(np.asarray(self.tokens_at(params)) / np.asarray(params, dtype=float))
 
     @quiet
     def optimal(self, flops: ArrayLike) -> OptimalPoint:
@@ -112,22 +115,22 @@ class ChinchillaLaw:
         N* = G (C/6)^(beta/(alpha+beta)), D* = (C/6)/N*, G = (alpha A / (beta B))^(1/(alpha+beta))
         (Hoffmann et al. 2022, eq. 4).
         """
-        nd = _positive("flops", flops) / FLOPS_PER_PARAM_TOKEN
+        nd = counts("flops", flops) / FLOPS_PER_PARAM_TOKEN
         ratio = np.log(self.alpha * np.asarray(self.A)) - np.log(self.beta * np.asarray(self.B))
         total = np.asarray(self.alpha) + self.beta
         n = np.exp((ratio + self.beta * np.log(nd)) / total)
         d = nd / n
-        return OptimalPoint(_plain(n), _plain(d), self._loss(n, d))
+        return OptimalPoint(plain_value(n), plain_value(d), self._loss(n, d))
 
     @property
     def params_exponent(self) -> Any:
         """Exponent a of N* ~ C^a, beta/(alpha+beta)."""
-        return _plain(np.asarray(self.beta) / (np.asarray(self.alpha) + self.beta))
+        return plain_value(np.asarray(self.beta) / (np.asarray(self.alpha) + self.beta))
 
     @property
     def tokens_exponent(self) -> Any:
         """Exponent b of D* ~ C^b, alpha/(alpha+beta)."""
-        return _plain(np.asarray(self.alpha) / (np.asarray(self.alpha) + self.beta))
+        return plain_value(np.asarray(self.alpha) / (np.asarray(self.alpha) + self.beta))
 
     def scaled(self, *, params: float = 1.0, tokens: float = 1.0, loss: float = 1.0) -> ChinchillaLaw:
         """Return the same law with N, D and L measured in other units (each new = factor * old)."""
@@ -219,7 +222,7 @@ class Attached:
         beta = alpha if self.same_exponent else plain[..., 4]
         x, y = self.centre
         values = (e, a * np.exp(alpha * x), b * np.exp(beta * y), alpha, beta)
-        return ChinchillaLaw(*(_plain(v) for v in values))
+        return ChinchillaLaw(*(plain_value(v) for v in values))
 
     def plain(self, law: ChinchillaLaw) -> Array:
         """Inverse of `law`."""
@@ -253,25 +256,9 @@ def attach(
     DataError
         For an unknown name, a value out of range, or contradicting exponents.
     """
-    held = dict(fixed or {})
-    for name, value in held.items():
-        if name not in COEFFICIENTS:
-            raise DataError(f"fixed: {name!r} is none of {', '.join(COEFFICIENTS)}", column="fixed")
-        if not (value > 0 or (name == "E" and value == 0)) or not np.isfinite(value):
-            raise DataError(f"fixed[{name!r}] must be positive, got {value}", column="fixed")
-    if "E" in held and held["E"] >= float(np.exp(log_loss.min())):
-        raise DataError(
-            f"fixed['E'] = {held['E']} is not below the smallest loss {np.exp(log_loss.min()):.6g}: "
-            "E is the loss that no run can pass",
-            column="fixed",
-        )
-    if same_exponent and {"alpha", "beta"} <= set(held) and held["alpha"] != held["beta"]:
-        raise DataError("tied exponents cannot be held at two values", column="fixed")
+    held = checked_held(fixed, COEFFICIENTS, log_loss, same_exponent)
+    centre = centres(params, tokens, held)
     log_n, log_d = np.log(params), np.log(tokens)
-    centre = (
-        0.0 if "A" in held else float(log_n.mean()),
-        0.0 if "B" in held else float(log_d.mean()),
-    )
     exponents = {i: held[n] for i, n in enumerate(("alpha", "beta")) if n in held}
     if same_exponent:
         exponents = dict.fromkeys([0] if exponents else [], next(iter(exponents.values()), 0.0))
@@ -286,14 +273,15 @@ def attach(
     return Attached(form, centre, same_exponent)
 
 
-def _positive(name: str, value: ArrayLike) -> NDArray[np.float64]:
+def counts(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """Return positive numbers as an array; `DataError` otherwise."""
     out = np.asarray(value, dtype=float)
     if not np.all(out > 0):
         raise DataError(f"{name} must be positive, got {value!r}", column=name)
     return out
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return a scalar for a scalar law, an array for arrays."""
     out = np.asarray(value, dtype=float)
     return float(out) if out.ndim == 0 else out

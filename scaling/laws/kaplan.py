@@ -49,6 +49,8 @@ class KaplanForm:
     (u, v, p, k). Plain coefficients are the same four numbers.
     """
 
+    cold_starts = None
+
     def __init__(self, x: Array, y: Array) -> None:
         self._x, self._y = x, y
         self.lower = np.array([-400.0, -400.0, 1e-2, 1e-3])

@@ -46,6 +46,8 @@ class PowerSum:
     or log A_k where the floor or that coefficient is held), then the exponents.
     """
 
+    cold_starts = None
+
     def __init__(
         self,
         x: Array,

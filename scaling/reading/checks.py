@@ -6,12 +6,10 @@ import numpy as np
 
 from scaling.reading.draft import Draft
 from scaling.reading.understand import Understanding
+from scaling.residuals import MANY_EPOCHS
 from scaling.units import format_count
 
 _FLOPS_FACTOR = 2.0
-_EPOCHS = (
-    4.0  # Muennighoff et al. 2023 (arXiv 2305.16264): to 4 epochs repeated data are nearly as good as new
-)
 _WARMUPS = 2.0
 
 
@@ -71,12 +69,12 @@ def check_training(draft: Draft, result: Understanding) -> None:
     unique = draft.column("unique_tokens")
     if unique is not None:
         epochs = D / unique
-        many = np.nan_to_num(epochs) > _EPOCHS
+        many = np.nan_to_num(epochs) > MANY_EPOCHS
         if many.any():
             draft.note(
                 "repeated_data",
                 "warning",
-                f"{draft.rows_text(many, 'repeat')} their data more than {_EPOCHS:g} times (up to "
+                f"{draft.rows_text(many, 'repeat')} their data more than {MANY_EPOCHS:g} times (up to "
                 f"{epochs[many].max():.3g} epochs): D counts tokens seen, not unique ones, and is worth less there",
                 rows=draft.row_numbers(many),
                 epochs=float(epochs[many].max()),

@@ -1,0 +1,1 @@
+"""Published fits of public tables, made again: one script and one page each."""
