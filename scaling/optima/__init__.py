@@ -4,6 +4,7 @@ All in FLOPs and tokens; `economics.decide` joins them with money and time.
 """
 
 from scaling.answers import Optimum
+from scaling.optima.data_limited import RepeatingLaw, data_limited_optimal
 from scaling.optima.overtrained import Overtraining, overtraining
 from scaling.optima.repetition import MUENNIGHOFF, Repetition
 from scaling.optima.served import inference_optimal
@@ -13,8 +14,10 @@ __all__ = [
     "MUENNIGHOFF",
     "Optimum",
     "Overtraining",
+    "RepeatingLaw",
     "Repetition",
     "cheapest_for_loss",
+    "data_limited_optimal",
     "inference_optimal",
     "overtraining",
 ]

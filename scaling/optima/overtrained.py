@@ -88,7 +88,7 @@ class Overtraining:
 
 
 @quiet
-def tokens_for(law: ChinchillaLaw, params: float, loss: Any) -> Any:
+def tokens_for(law: ChinchillaLaw, params: Any, loss: Any) -> Any:
     """Return the tokens with which a size reaches a loss; infinity where none do. Of one law, or of draws."""
     left = np.asarray(loss - np.asarray(law.E) - law.A * params ** -np.asarray(law.alpha))
     reached = np.exp((np.log(law.B) - np.log(np.where(left > 0, left, np.nan))) / law.beta)
