@@ -36,9 +36,9 @@ def build(out: Path, pages: bool) -> list[Path]:
     fit = ChinchillaFit.load(out / "hoffmann2022.fit.json")
     run, sweep_line = plan["run"], next(line for line in plan["budget"]["lines"] if line["name"] == "sweep")
     model = solve_shape(plan["model"]["params"], VOCAB, kv_group=4).arch
-    prices = _prices(run, str(plan["date"]))
+    bought = prices(run, str(plan["date"]))
     costs, runs = [], {}
-    for name, asked in prices.items():
+    for name, asked in bought.items():
         runs[name] = cost(
             arch=model, D=plan["data"]["tokens"], gpu=run["gpu"], n_gpus=1, seq_len=run["seq_len"], **asked
         )
@@ -46,11 +46,11 @@ def build(out: Path, pages: bool) -> list[Path]:
         costs.append({"name": name, "usd": found.usd.to_dict(), "hours": found.wall_hours.to_dict(),
                       "interruptions": found.interruptions.value, "price": asked["price"], "market": asked["market"],
                       "save_every": str(asked.get("checkpoint_every", "-"))})  # fmt: skip
-    ladders, best = choose(fit.law, float(sweep_line["usd"]), **prices[_SPOT])
-    demand = {name: best.usd(**prices[name]).to_dict() for name in (_DEAR, _CHEAP)}
+    ladders, best = choose(fit.law, float(sweep_line["usd"]), **bought[_SPOT])
+    demand = {name: best.usd(**bought[name]).to_dict() for name in (_DEAR, _CHEAP)}
     hours = runs[_DEAR].wall_hours.value
     spot = spot_run(
-        hours, usd_per_hour=prices[_SPOT]["price"], on_demand_usd_per_hour=prices[_DEAR]["price"],
+        hours, usd_per_hour=bought[_SPOT]["price"], on_demand_usd_per_hour=bought[_DEAR]["price"],
         mean_up_hours=run["hours_between_preemptions"], checkpoint_hours=plan["checkpoint"]["save_minutes"] / 60,
     )  # fmt: skip
     content = {
@@ -61,7 +61,7 @@ def build(out: Path, pages: bool) -> list[Path]:
         "sweep_line_usd": sweep_line["usd"], "other_lines_usd": _others(plan),
         "totals": _totals(plan, costs, demand, ladders),
         "spot": _spot(spot, hours),
-        "reach": _reach(fit, {**prices[_DEAR], "gpu": run["gpu"], "seq_len": run["seq_len"]}),
+        "reach": _reach(fit, {**bought[_DEAR], "gpu": run["gpu"], "seq_len": run["seq_len"]}),
         "findings": [f.message for f in runs[_DEAR].findings if f.severity != "info"],
     }  # fmt: skip
     files = [write_json(out / "plan.json", content)]
@@ -81,8 +81,21 @@ _DEAR, _CHEAP = "on demand", "on demand, the lower price"
 _SPOT = "spot, saves at the best interval"
 
 
-def _prices(run: dict[str, Any], as_of: str) -> dict[str, dict[str, Any]]:
-    """Return the ways to buy the hours: on demand at the plan's price and at $0.79, spot with and without saves."""
+def prices(run: dict[str, Any], as_of: str) -> dict[str, dict[str, Any]]:
+    """Return the ways to buy the hours: on demand at the plan's price and at $0.79, spot with and without saves.
+
+    Parameters
+    ----------
+    run : dict
+        Section ``[run]`` of the plan.
+    as_of : str
+        Its date.
+
+    Returns
+    -------
+    dict
+        Name -> arguments of `economics.cost`.
+    """
     spot = {"market": "spot", "price": run["usd_per_gpu_hour"], "as_of": as_of,
             "spot": {"mean_up_hours": run["hours_between_preemptions"]}}  # fmt: skip
     return {
