@@ -131,9 +131,9 @@ def serving_plan(asked: Mapping[str, Any]) -> ServingPlan:
         * (2.0 * active + attention_flops_per_token(shape, prompt, attention="causal", passes="forward")),
         step_flops=2.0 * active + attention,
         step_bytes=weight * _read_share(params, active, given, batch) + batch * held,
-        prefill_mfu=_share("prefill_mfu", asked["prefill_mfu"], PREFILL_MFU),
-        bandwidth_share=_share("bandwidth_share", asked["bandwidth_share"], BANDWIDTH_SHARE),
-        busy=_share("busy", asked["busy"], BUSY), price=read_price(asked, part),
+        prefill_mfu=share("prefill_mfu", asked["prefill_mfu"], PREFILL_MFU),
+        bandwidth_share=share("bandwidth_share", asked["bandwidth_share"], BANDWIDTH_SHARE),
+        busy=share("busy", asked["busy"], BUSY), price=read_price(asked, part),
         bytes_per_token=None if size is None else positive("bytes_per_token", size, "bytes of text in a token"),
         draws=whole("draws", asked["draws"], least=100, most=1e7), seed=whole("seed", asked["seed"], least=0),
         findings=tuple(found),
@@ -201,7 +201,14 @@ def _fit(
     return n_gpus, wanted
 
 
-def _share(name: str, given: Any, default: Factor) -> Factor:
+def share(name: str, given: Any, default: Factor) -> Factor:
+    """Return a share of one as a factor: that of the default, a number, or a range (low, high).
+
+    Raises
+    ------
+    DataError
+        It is no share, or no range of shares.
+    """
     if given is None or isinstance(given, Factor):
         return given or default
     ends = [parse_mfu(x, column=name) for x in (given if isinstance(given, tuple | list) else (given, given))]
