@@ -106,12 +106,14 @@ class Prediction:
     mean : Estimate
         The law's loss there; its interval holds the uncertainty of the law alone.
     prediction : Estimate
-        Where a single new run would land: the law's uncertainty, the scatter of single runs, and the
-        drift that the residuals allow over the distance to the data.
+        Where a single new run would land: the law's uncertainty, enlarged by how far such laws have missed
+        larger runs, and the scatter of single runs.
     decades_outside : float
         Decades of compute beyond the runs fitted; 0 inside.
     loss_kind : str
         Split the losses were measured on ("validation", "train" or "unstated").
+    basis : str
+        What the interval of a single run rests on.
     """
 
     params: float
@@ -120,11 +122,12 @@ class Prediction:
     prediction: Estimate
     decades_outside: float
     loss_kind: str
+    basis: str = ""
 
     def __repr__(self) -> str:
         away = (
-            f"\n  {self.decades_outside:.1f} decades of compute beyond the data: neither interval covers the "
-            "law failing there"
+            f"\n  {self.decades_outside:.1f} decades of compute beyond the data"
+            f"{f': for one run {self.basis}' if self.basis else ''}"
             if self.decades_outside
             else ""
         )

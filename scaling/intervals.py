@@ -87,11 +87,13 @@ def interval(
     low, high = (float(v) for v in np.quantile(draws, tails, method=how))
     if n_units is None or n_units < 2:
         return (low, high)
-    return _stretched(low, high, value, _stretch(n_units, level) - 1.0, log_scale)
+    return _stretched(low, high, value, stretch(n_units, level) - 1.0, log_scale)
 
 
-def _stretch(n_units: int, level: float) -> float:
-    """Return the small-sample factor sqrt(G/(G-1)) t_{G-1}/z."""
+def stretch(n_units: int, level: float) -> float:
+    """Return the small-sample factor sqrt(G/(G-1)) t_{G-1}/z of `interval`; 1 for fewer than 2 units."""
+    if n_units < 2:
+        return 1.0
     from scipy.special import ndtri, stdtrit
 
     tail = (1 + level) / 2

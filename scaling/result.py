@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from scaling.answers import Optimum, Prediction, Regime, regime_label
 from scaling.arguments import positive_count
 from scaling.audit import Audit
+from scaling.calibration import Calibration, calibrate, single_run
 from scaling.diagnose import Diagnostics, extrapolation
 from scaling.errors import DataError
 from scaling.estimate import COUNT_UNITS, Estimate
@@ -24,9 +26,6 @@ from scaling.units import format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-#: Single runs imagined for each draw of the law.
-_RUNS_PER_DRAW = 10
 
 Verdict = Literal["identified", "weak", "not identified"]
 Status = Literal["converged", "bound_hit", "not_converged"]
@@ -107,6 +106,11 @@ class ChinchillaFit:
     def residuals(self) -> Array:
         """Log L minus the log of the law, shape (n,)."""
         return np.asarray(np.log(self.runs.loss) - np.log(self.law.loss(self.runs.params, self.runs.tokens)))
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """How much further than the draws say single larger runs stray, from cuts of these runs."""
+        return calibrate(self)
 
     # --- numbers with intervals ------------------------------------------------------------------
 
@@ -197,27 +201,21 @@ class ChinchillaFit:
     def predict(self, params: float | str, tokens: float | str, *, level: float | None = None) -> Prediction:
         """Return the loss at (params, tokens): of the law, and of one new run.
 
-        The interval of a single run adds to each draw of the law a resampled residual and a normal
-        drift of `diagnostics.drift` per decade of compute beyond the data: by how much laws fitted to
-        the smaller of these runs missed the larger. The draws alone cover a half of what they say there.
+        The interval of a single run is the law's, widened by how far laws fitted to the smaller of these
+        runs missed the larger, and by the scatter of single runs: see `calibration` and
+        `scaling.calibration`. The draws alone cover a half of what they say beyond the runs.
         """
         n, d = positive_count("params", params), positive_count("tokens", tokens)
         mean = self._estimate(
             self.draws.loss(n, d), self.law.loss(n, d), "loss of the law", self.runs.loss_unit, level
         )
         away = extrapolation(self.runs, FLOPS_PER_PARAM_TOKEN * n * d)
-        rng = np.random.default_rng([self.settings.seed, 2])
-        pool = self.residuals * self.scale
-        pool = np.concatenate([pool, -pool])
-        # Several single runs per draw of the law: their own scatter is not to blur the ends.
-        law = np.repeat(np.atleast_1d(self.draws.loss(n, d)), _RUNS_PER_DRAW)
-        noise = rng.choice(pool, size=law.size) + rng.normal(size=law.size) * self.diagnostics.drift * away
-        single = self._estimate(
-            law * np.exp(noise), mean.value, "loss of one run", self.runs.loss_unit, level
-        )
-        single = replace(single, low=min(single.low, mean.low), high=max(single.high, mean.high))
+        single = replace(mean, name="loss of one run")
+        if self.draws.E.size:
+            low, high = (float(e[0]) for e in single_run(self, np.array([n]), np.array([d]), mean.level))
+            single = replace(single, low=min(low, mean.low), high=max(high, mean.high))
         warn_if_far(f"The loss at N={format_count(n)}, D={format_count(d)}", away)
-        return Prediction(n, d, mean, single, away, self.runs.loss_kind)
+        return Prediction(n, d, mean, single, away, self.runs.loss_kind, str(self.calibration))
 
     @quiet
     def regime(self, params: float | str, tokens: float | str, *, level: float | None = None) -> Regime:

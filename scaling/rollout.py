@@ -2,31 +2,89 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from scaling.bootstrap import search
-from scaling.laws.base import Array
-from scaling.laws.chinchilla import Attached
+from scaling.laws.base import Array, Mask
+from scaling.laws.chinchilla import Attached, ChinchillaLaw
 from scaling.newton import Objective
 from scaling.resample import LEVEL, levels
 from scaling.residuals import clipped
 from scaling.runs import RunTable
 
 #: Shares of the runs, in order of compute, that predict the rest.
-_SHARES = (0.4, 0.5, 0.6, 0.7, 0.8)
-#: Fewest runs that predict, and that are predicted; and how far away in decades these begin.
-_FEWEST, _FEWEST_BEYOND, _BEYOND = 12, 4, 0.05
+SHARES = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+#: Fewest runs that predict (three for each coefficient), and that are predicted; and how far away in
+#: decades these begin.
+FEWEST, FEWEST_BEYOND, BEYOND = 15, 4, 0.05
 
 
-def rollout_drift(
+@dataclass(frozen=True)
+class Rollout:
+    """The law fitted to the runs below a cut of compute, and what it made of those above.
+
+    Parameters
+    ----------
+    share : float
+        Share of the runs that lie below.
+    inside, beyond : bool array, shape (n,)
+        The runs fitted, and those predicted.
+    law : ChinchillaLaw
+        The law below the cut.
+    error : array, shape (n,)
+        Log loss less its log prediction, of every run.
+    away : array, shape (n,)
+        Decades of compute from the largest run fitted.
+    """
+
+    share: float
+    inside: Mask
+    beyond: Mask
+    law: ChinchillaLaw
+    error: Array
+    away: Array
+
+
+def usable_cuts(
+    compute: Array, needed: tuple[int, int, int], params: Array, tokens: Array
+) -> list[tuple[float, Mask, Mask]]:
+    """Return the cuts of a table by compute that leave enough on both sides.
+
+    Parameters
+    ----------
+    compute : array, shape (n,)
+        FLOPs of the runs.
+    needed : tuple of int
+        Levels of N, of D and of both that determine what is free (`scaling.undetermined.needed_levels`).
+    params, tokens : array, shape (n,)
+        The runs.
+
+    Returns
+    -------
+    list of (float, bool array, bool array)
+        Share below, the runs below and the runs beyond; cuts that give the same runs are given once.
+    """
+    decade = np.log10(compute)
+    out: list[tuple[float, Mask, Mask]] = []
+    for share in SHARES:
+        inside = decade <= np.quantile(decade, share)
+        beyond = decade > decade[inside].max() + BEYOND
+        if inside.sum() < FEWEST or beyond.sum() < FEWEST_BEYOND:
+            continue
+        if out and inside.sum() == out[-1][1].sum():
+            continue
+        sizes, counts = (int(levels(v[inside], LEVEL).max()) + 1 for v in (params, tokens))
+        if sizes >= needed[0] and counts >= needed[1] and sizes + counts >= needed[2]:
+            out.append((float(inside.mean()), inside, beyond))
+    return out
+
+
+def rollouts(
     runs: RunTable, problem: Objective, best: Array, attached: Attached, needed: tuple[int, int, int]
-) -> float:
-    """Return the error per decade of compute beyond the runs fitted, in log loss.
-
-    For each of five cuts by compute the law is fitted to the runs below and scored on those above. The
-    mean square of their errors, less that of the residuals below the cut, over the mean square of the
-    distance is one sample of the squared drift; the root of the mean over cuts is returned. It is 0 where
-    no cut leaves enough on both sides.
+) -> tuple[Rollout, ...]:
+    """Fit the law below every usable cut and keep its errors above.
 
     Parameters
     ----------
@@ -39,31 +97,35 @@ def rollout_drift(
     attached : Attached
         The law attached to the runs.
     needed : tuple of int
-        Levels of N, of D and of both that determine what is free (`scaling.undetermined.needed_levels`).
+        See `usable_cuts`.
     """
-    decade = np.log10(runs.compute)
-    cuts = [cut for cut in np.quantile(decade, _SHARES) if _usable(runs, decade, float(cut), needed)]
+    cuts = usable_cuts(runs.compute, needed, runs.params, runs.tokens)
     if not cuts:
-        return 0.0
-    below = decade <= np.array(cuts)[:, None]
+        return ()
+    below = np.array([inside for _, inside, _ in cuts])
     part = Objective(problem.form, problem.log_loss, problem.weights * below, problem.scale, problem.delta)
     laws = attached.law(search(part, best[None], cold=False).plain)
-    squares = []
-    for i, inside in enumerate(below):
-        law = type(laws)(*(np.asarray(value)[i] for value in vars(laws).values()))
+    decade, out = np.log10(runs.compute), []
+    for i, (share, inside, beyond) in enumerate(cuts):
+        law = ChinchillaLaw(*(float(np.asarray(value)[i]) for value in vars(laws).values()))
         error = problem.log_loss - np.log(law.loss(runs.params, runs.tokens))
-        away = decade - decade[inside].max()
-        far = away > _BEYOND
-        noise = float(np.mean(clipped(error[inside]) ** 2))
-        beyond = float(np.mean((np.median(error[far]) + clipped(error[far])) ** 2))
-        squares.append(max(beyond - noise, 0.0) / float(np.mean(away[far] ** 2)))
-    return float(np.sqrt(np.mean(squares)))
+        out.append(Rollout(share, inside, beyond, law, error, decade - decade[inside].max()))
+    return tuple(out)
 
 
-def _usable(runs: RunTable, decade: Array, cut: float, needed: tuple[int, int, int]) -> bool:
-    """Tell whether the runs below a cut determine the law and those above are enough to score it."""
-    inside = decade <= cut
-    if inside.sum() < _FEWEST or (decade > decade[inside].max() + _BEYOND).sum() < _FEWEST_BEYOND:
-        return False
-    sizes, counts = (int(levels(v[inside], LEVEL).max()) + 1 for v in (runs.params, runs.tokens))
-    return sizes >= needed[0] and counts >= needed[1] and sizes + counts >= needed[2]
+def rollout_drift(
+    runs: RunTable, problem: Objective, best: Array, attached: Attached, needed: tuple[int, int, int]
+) -> float:
+    """Return the error per decade of compute beyond the runs fitted, in log loss.
+
+    The mean square of the errors of every rollout, less that of the residuals below the cut, over the
+    mean square of the distance is one sample of the squared drift; the root of the mean over cuts is
+    returned. It is 0 where no cut leaves enough on both sides. Arguments as in `rollouts`.
+    """
+    squares = []
+    for r in rollouts(runs, problem, best, attached, needed):
+        far = r.error[r.beyond]
+        noise = float(np.mean(clipped(r.error[r.inside]) ** 2))
+        square = float(np.mean((np.median(far) + clipped(far)) ** 2))
+        squares.append(max(square - noise, 0.0) / float(np.mean(r.away[r.beyond] ** 2)))
+    return float(np.sqrt(np.mean(squares))) if squares else 0.0
