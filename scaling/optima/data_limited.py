@@ -115,7 +115,7 @@ def data_limited_optimal(
     Optimum
         `more` has ``"epochs"``, D/U there; ``"epochs_worth"``, see `Repetition.epochs_until`; ``"token_worth"``,
         what the next token would be worth there; and ``"loss_lost"`` against as many new tokens as wanted.
-        Every interval spans those at both ends of the range of R_D.
+        Every interval spans those at both ends of the ranges of `repetition`.
 
     Raises
     ------
@@ -136,10 +136,7 @@ def data_limited_optimal(
     if not isinstance(repetition, Repetition):
         raise DataError(f"repetition must be a Repetition, got {repetition!r}", column="repetition")
     until = repetition.epochs_until(worth_share)
-    answers = [
-        _at(s, u, c, law, r_d, repetition.R_N)
-        for r_d in dict.fromkeys((repetition.R_D, *repetition.R_D_range))
-    ]
+    answers = [_at(s, u, c, law, r_d, r_n) for r_d, r_n in repetition.pairs]
     best = answers[0]
     s.guard(best.optimum.tokens_per_param, c)
     names = ("params", "tokens", "loss", "tokens_per_param")
@@ -206,12 +203,12 @@ def repetition_findings(
         words = f"the unique tokens are enough: the best run sees {epochs.value:.2g} of them at most once."
         return [Finding("data_not_limiting", "info", words, {"epochs": epochs.value})]
     held = "" if has_interval else " The intervals here are of that alone: the law has no draws."
-    if low == high:
+    if len(repetition.pairs) == 1:
         words = f"R_D = {repetition.R_D:g}, {repetition.source}, is taken as certain: what repeated tokens are worth."
         return [Finding("repetition_given", "info", words, {"R_D": repetition.R_D})]
     end = f"anything from {low:g} up fits" if high >= EDGE else f"{low:g} to {high:g} fit"
     words = (
         f"how fast repeated tokens lose their worth is hardly known: R_D = {repetition.R_D:g}, {repetition.source}, "
-        f"but {end} as well. Every interval spans these; that of R_N is not in it.{held}"
+        f"but {end} as well. Every interval spans these.{held}"
     )
     return [Finding("repetition_uncertain", "warning", words, {"R_D": repetition.R_D, "range": [low, high]})]

@@ -10,11 +10,12 @@ from hypothesis import given, settings, strategies as st
 
 from scaling import fit_chinchilla
 from scaling.errors import DataError
+from scaling.estimate import Estimate
 from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.laws.data_constrained import DataConstrainedLaw
 from scaling.optima import MUENNIGHOFF, Repetition, data_limited_optimal
 from scaling.optima.data_limited import best_size
-from scaling.optima.repetition import EDGE, worth
+from scaling.optima.repetition import worth
 from tests.scaling.fit_worlds import T, scattered
 
 CERTAIN = Repetition(15.387756, 5.309743, (15.387756, 15.387756))
@@ -65,11 +66,11 @@ def test_worth_of_a_repetition():
 
 
 def test_the_interval_holds_every_worth_that_fits():
-    """Answers at each end of the range of R_D lie in the interval at the published value, epochs first of all."""
+    """Answers at the ends of the ranges, and at the refitted optimum, lie in the interval at the published values."""
     best = data_limited_optimal(C4, 1e10, 1e22)
     assert best.finding("repetition_uncertain").severity == "warning"
-    for r_d in (4.0, 15.387756, 95.0, EDGE):
-        one = data_limited_optimal(C4, 1e10, 1e22, repetition=Repetition(r_d, MUENNIGHOFF.R_N, (r_d, r_d)))
+    for r_d, r_n in (*MUENNIGHOFF.pairs, (95.4, 1.71)):
+        one = data_limited_optimal(C4, 1e10, 1e22, repetition=Repetition(r_d, r_n, (r_d, r_d)))
         for name in ("epochs", "token_worth"):
             found = best.more[name]
             assert found.low * (1 - 1e-6) <= one.more[name].value <= found.high * (1 + 1e-6)
@@ -107,3 +108,18 @@ def test_draws_of_the_law_come_on_top():
 def test_arguments_that_cannot_be(ask, message):
     with pytest.raises(DataError, match=message):
         ask()
+
+
+def test_constants_of_a_fit_of_ones_own():
+    """What `fit_data_constrained` finds, with its intervals as ranges; an open end is the edge."""
+
+    class Found:
+        runs = range(7)
+
+        def ci(self, name, level):
+            ends = {"R_D": (95.0, 4.4, np.inf), "R_N": (1.7, 0.25, 23.0)}[name]
+            return Estimate(*ends, level)
+
+    found = Repetition.fitted(Found())
+    assert found.pairs == ((95.0, 1.7), (4.4, 23.0), (1e6, 0.25))
+    assert found.source == "fitted to 7 runs"
