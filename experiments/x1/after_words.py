@@ -32,8 +32,8 @@ def _about(q: Mapping[str, Any]) -> str:
         f"{format_count(q['arch']['params_total'])} parameters at step {q['step']:,}, read on {q['tokens']:,} "
         f"validation tokens in {q['windows']:,} windows: {base['loss']:.4f} nats per token in fp32 (standard error of "
         f"the text {base['loss_se']:.4f}){bits}. {about['device']}, {about['threads']} thread(s), "
-        f"torch {about['torch']}, medians of {about['rounds']} rounds per {about['clock'].removesuffix('s')}; ratios are "
-        "taken within a round, with their 10th and 90th percentile."
+        f"torch {about['torch']}, medians of {about['rounds']} rounds per {about['clock'].removesuffix('s')}; ratios "
+        "are taken within a round, with their 10th and 90th percentile."
     )
 
 

@@ -71,8 +71,9 @@ class Int8Matrix(nn.Module):
 class Int4Matrix(nn.Module):
     """A matrix (out, in) as int4, two in a byte, one bf16 step for each group of inputs of a row.
 
-    The even input is in the low half of a byte, each number with 8 added. bf16 has the range of fp32, so no step
-    is lost; numbers are rounded with the step as it is stored. The last group may be short.
+    Low halves of the bytes of a row hold its first inputs, high halves the rest, each number with 8 added: put one
+    behind the other they are the row, which takes half as long as neighbours in a byte. bf16 has the range of fp32, so
+    no step is lost; numbers are rounded with the step as it is stored. The last group may be short.
 
     Parameters
     ----------
@@ -113,12 +114,16 @@ class Int4Matrix(nn.Module):
         each = step.float().repeat_interleave(group, dim=1)[:, :inputs]
         shifted = (_rounded(weight, each, INT4_MOST) + 8).to(torch.uint8)
         shifted = F.pad(shifted, (0, inputs % 2), value=8)
-        return cls(shifted[:, 0::2] | (shifted[:, 1::2] << 4), step, inputs, group)
+        low, high = shifted.chunk(2, dim=1)
+        return cls(low | (high << 4), step, inputs, group)
 
     def dense(self) -> Tensor:
         """Return the matrix in fp32, (out, in)."""
-        numbers = torch.stack((self.packed & 15, self.packed >> 4), dim=-1).flatten(1).float().sub_(8.0)
-        return numbers[:, : self.inputs].mul_(self.steps())
+        numbers = torch.cat((self.packed & 15, self.packed >> 4), dim=1).float().sub_(8.0)
+        step, whole = self.step.float(), self.inputs - self.inputs % self.group
+        numbers[:, :whole].view(len(numbers), -1, self.group).mul_(step[:, : whole // self.group, None])
+        numbers[:, whole:].mul_(step[:, -1:])
+        return numbers[:, : self.inputs]
 
     def product(self, x: Tensor) -> Tensor:
         """Return x times the transpose, by way of the matrix in full."""

@@ -58,9 +58,10 @@ def test_the_step_by_hand():
     assert packed.dense()[2].tolist() == [0.0, 0.0]
 
 
-def test_low_half_of_a_byte_is_the_even_input():
+def test_low_halves_hold_the_first_inputs():
+    """7, -7 | 1 and nothing, with 8 added."""
     packed = Int4Matrix.of(torch.tensor([[7.0, -7.0, 1.0]]), 32)
-    assert packed.packed.tolist() == [[15 | 1 << 4, 9 | 8 << 4]]
+    assert packed.packed.tolist() == [[15 | 9 << 4, 1 | 8 << 4]]
 
 
 @pytest.mark.parametrize("inputs", [1, 33, 96, 160])

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
+from typer.testing import CliRunner
+
+from reference_trainer.cli.app import app
 from reference_trainer.cli.launch import BAD_INPUT, EXIT, FAILED
+from reference_trainer.quantized.packing import GROUPS
 from reference_trainer.train import Config, cooldown_start, train
 from tests.reference_trainer.tiny_runs import tiny, write_data
 
@@ -57,3 +62,18 @@ def test_the_files_are_those_of_a_run(tmp_path):
     saved = {p.name for p in (Path(config.run_dir) / "checkpoints" / "step_00000032").iterdir()}
     assert saved == {"model.safetensors", "optimizer.safetensors", "manifest.json"}
     assert len(TEXT.splitlines()) <= 120
+
+
+def test_the_quantized_model_is_left(tmp_path):
+    """The command of the section, on a tiny run: a model for each scheme that the table names, and the tables."""
+    (tmp_path / "out" / "data" / "val").mkdir(parents=True)
+    train(tiny(tmp_path / "out" / "run", write_data(tmp_path / "out"), eval_every=0))
+    (tmp_path / "out" / "val.tokens").rename(tmp_path / "out" / "data" / "val" / "0.tokens")
+    (command,) = block("sh", 1).strip().splitlines()
+    words = [str(tmp_path / word) if word.startswith("out/") else word for word in shlex.split(command)]
+    done = CliRunner().invoke(app, [*words[1:], "--rounds", "3"])
+    assert words[0] == "reference_trainer" and done.exit_code == 0, done.output
+    left = {p.name for p in (tmp_path / "out" / "quantized").iterdir()}
+    assert left == {"int8", "int4-g32", "int4-g64", "int4-g128", "comparison.json", "comparison.csv"}
+    table = TEXT.split("## Fewer bits")[1].split("## Files")[0]
+    assert all(f"-g{group}" in table for group in GROUPS)
