@@ -16,13 +16,19 @@ if TYPE_CHECKING:
     import scaling.datasets as datasets
     import scaling.design as design
     import scaling.isoflop as isoflop
+    import scaling.optima as optima
     import scaling.profile as profile
     import scaling.published as published
     import scaling.sensitivity as sensitivity
     from scaling import plots as plots
+    from scaling.answers import Optimum as Optimum
     from scaling.architecture import Arch as Arch
     from scaling.audit import Audit as Audit
-    from scaling.data_constrained import fit_data_constrained as fit_data_constrained
+    from scaling.coupled import fit_coupled as fit_coupled
+    from scaling.data_constrained import (
+        fit_data_constrained as fit_data_constrained,
+        fit_repetition_penalty as fit_repetition_penalty,
+    )
     from scaling.errors import (
         BootstrapWarning as BootstrapWarning,
         DataError as DataError,
@@ -47,8 +53,12 @@ if TYPE_CHECKING:
     from scaling.law_fit import LawFit as LawFit
     from scaling.law_names import fit_law as fit_law
     from scaling.laws.chinchilla import ChinchillaLaw as ChinchillaLaw
+    from scaling.laws.coupled import CoupledLaw as CoupledLaw
     from scaling.laws.data_constrained import DataConstrainedLaw as DataConstrainedLaw
+    from scaling.laws.overtraining import OvertrainingLaw as OvertrainingLaw
+    from scaling.laws.penalty import RepetitionPenaltyLaw as RepetitionPenaltyLaw
     from scaling.other_laws import fit_kaplan as fit_kaplan, fit_power_law as fit_power_law
+    from scaling.overtraining import fit_overtraining as fit_overtraining
     from scaling.published_archs import (
         UnknownArchError as UnknownArchError,
         arch as arch,
@@ -67,6 +77,7 @@ _EXPORTS = {
     "BootstrapWarning": "scaling.errors",
     "ChinchillaFit": "scaling.result",
     "ChinchillaLaw": "scaling.laws.chinchilla",
+    "CoupledLaw": "scaling.laws.coupled",
     "DataConstrainedLaw": "scaling.laws.data_constrained",
     "DataError": "scaling.errors",
     "DataWarning": "scaling.errors",
@@ -76,6 +87,9 @@ _EXPORTS = {
     "IdentificationWarning": "scaling.errors",
     "LawFit": "scaling.law_fit",
     "NotIdentifiedError": "scaling.errors",
+    "Optimum": "scaling.answers",
+    "OvertrainingLaw": "scaling.laws.overtraining",
+    "RepetitionPenaltyLaw": "scaling.laws.penalty",
     "RunTable": "scaling.table",
     "ScalingError": "scaling.errors",
     "ScalingWarning": "scaling.errors",
@@ -88,15 +102,19 @@ _EXPORTS = {
     "datasets": "scaling.datasets",
     "design": "scaling.design",
     "fit_chinchilla": "scaling.fit",
+    "fit_coupled": "scaling.coupled",
     "fit_data_constrained": "scaling.data_constrained",
     "fit_isoflop": "scaling.isoflop",
     "fit_kaplan": "scaling.other_laws",
     "fit_law": "scaling.law_names",
+    "fit_overtraining": "scaling.overtraining",
     "fit_power_law": "scaling.other_laws",
+    "fit_repetition_penalty": "scaling.data_constrained",
     "flops_per_token": "scaling.flops",
     "hardware_flops_per_token": "scaling.flops",
     "isoflop": "scaling.isoflop",
     "load_runs": "scaling.table",
+    "optima": "scaling.optima",
     "plots": "scaling.plots",
     "profile": "scaling.profile",
     "published": "scaling.published",

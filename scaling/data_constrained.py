@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from scaling.arguments import held_coefficients
-from scaling.errors import DataError, NotIdentifiedError, TooFewRunsError
+from scaling.errors import DataError, NotIdentifiedError
 from scaling.findings import Finding
 from scaling.intervals import IntervalMethod
 from scaling.law_fit import LawFit, column
-from scaling.law_fitting import Options, check_table, fit_attached
+from scaling.law_fitting import Options, check_levels, check_table, fit_attached
 from scaling.laws.chinchilla import COEFFICIENTS, ChinchillaLaw
 from scaling.laws.data_constrained import DataConstrainedLaw, attach_data_constrained
-from scaling.resample import LEVEL, Resample, levels
+from scaling.laws.penalty import RepetitionPenaltyLaw, attach_penalty
+from scaling.resample import Resample
 from scaling.runs import RunTable
 from scaling.undetermined import needed_levels
 from scaling.units import format_count
@@ -98,6 +99,55 @@ def fit_data_constrained(
     )
 
 
+def fit_repetition_penalty(
+    runs: RunTable,
+    *,
+    base: ChinchillaLaw | None = None,
+    fixed: Mapping[str, float] | None = None,
+    tied: bool = False,
+    delta: float = 1e-3,
+    resample: Resample = "auto",
+    groups: Any = None,
+    n_boot: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    interval: IntervalMethod = "percentile",
+) -> LawFit:
+    """Fit the plain law with an additive penalty on repetition: see `RepetitionPenaltyLaw`, a model of ours.
+
+    Parameters
+    ----------
+    runs : RunTable
+        The runs, with a column ``unique_tokens``; ``tokens`` counts every token seen.
+    base : ChinchillaLaw, optional
+        The law of data seen once, to be held; by default it is fitted along.
+    fixed : mapping of str to float, optional
+        Coefficients held, by name: those of the base law, ``P`` and ``kappa``.
+    tied : bool
+        Whether to impose alpha = beta.
+    delta, resample, groups, n_boot, seed, level, interval
+        As in `fit_chinchilla`.
+
+    Returns
+    -------
+    LawFit
+        ``predict(params, tokens, unique_tokens)``; without the last all tokens are new.
+
+    Raises
+    ------
+    DataError, NotIdentifiedError, TooFewRunsError
+        As in `fit_data_constrained`.
+    """
+    check_table(runs)
+    held = with_base(base, held_coefficients(fixed))
+    unique = column(runs, "unique_tokens")
+    free = free_names(RepetitionPenaltyLaw.COEFFICIENTS, held, tied)
+    need = check_repeated(runs, free, held, tied, "P")
+    attached = attach_penalty(runs.params, runs.tokens, unique, np.log(runs.loss), held, tied)
+    options = Options(delta, resample, groups, n_boot, seed, level, interval)
+    return fit_attached(runs, attached, VARIABLES, held, need, options, name="repetition-penalty", tied=tied)
+
+
 def with_base(base: ChinchillaLaw | None, fixed: dict[str, float]) -> dict[str, float]:
     """Return the coefficients held: those of a base law and further ones.
 
@@ -155,22 +205,12 @@ def check_repeated(
             condition_number=float("inf"),
             remedy=remedy,
         )
-    sizes, counts = levels(runs.params, LEVEL), levels(runs.tokens, LEVEL)
     base = {name for name in COEFFICIENTS if name not in free}
-    least = (1, 1) if set(COEFFICIENTS) <= base else needed_levels(base, tied)[:2]
-    needed = len(free) + 1
-    have = (int(sizes.max()) + 1, int(counts.max()) + 1)
-    if len(runs) < needed or have[0] < least[0] or have[1] < least[1]:
-        raise TooFewRunsError(
-            f"{len(runs)} runs with {have[0]} sizes and {have[1]} token counts are too few for {', '.join(free)}: "
-            f"{needed} runs with {least[0]} sizes and {least[1]} token counts are needed",
-            n_runs=len(runs),
-            needed=needed,
-            quantities=tuple(free),
-        )
+    least = (1, 1, 2) if set(COEFFICIENTS) <= base else needed_levels(base, tied)
+    axes, fewest = check_levels(runs, free, least)
     # A resample without one repeated run would say nothing of repetition.
     repeated = np.where(seen_again, 1, 0)
-    return (sizes, counts, repeated), (*least, 2 if 0 < seen_again.sum() < len(runs) else 1)
+    return (*axes, repeated), (*fewest, 2 if 0 < seen_again.sum() < len(runs) else 1)
 
 
 def _judge(fit: LawFit) -> Sequence[Finding]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scaling.findings import Finding
 from scaling.laws.base import quiet
+from scaling.laws.extended import Extra
 from scaling.laws.power_sum import EXPONENT_BOX
 from scaling.verdicts import CONDITION_ERROR, CONDITION_WARN
 
 if TYPE_CHECKING:
     from scaling.law_fit import LawFit
 
-#: Ends of the interval of a scale, largest over smallest.
-_WIDE, _HOPELESS = 10.0, 100.0
+#: An interval this many times wider than what counts as wide says nothing.
+_HOPELESS = 10.0
 _FEW_UNITS = 10
 _FAILED_SHARE, _USELESS_SHARE = 0.02, 0.4
 _NEAR_BASIN = 0.05
@@ -25,7 +26,7 @@ _MOVED = 1.2
 
 
 @quiet
-def law_findings(fit: LawFit, second: Any, boxes: Mapping[str, tuple[float, float]]) -> tuple[Finding, ...]:
+def law_findings(fit: LawFit, second: Any, extras: Sequence[Extra]) -> tuple[Finding, ...]:
     """Return the findings on what the runs determine.
 
     Parameters
@@ -34,8 +35,8 @@ def law_findings(fit: LawFit, second: Any, boxes: Mapping[str, tuple[float, floa
         The fit, without findings yet.
     second : law or None
         The law at the second minimum.
-    boxes : mapping of str to (float, float)
-        Coefficients beyond those of the base law that are searched between two bounds.
+    extras : sequence of Extra
+        Coefficients beyond those of the base law.
     """
     out: list[Finding] = []
     certificate, condition = fit.certificate, fit.condition_number
@@ -59,9 +60,9 @@ def law_findings(fit: LawFit, second: Any, boxes: Mapping[str, tuple[float, floa
     n = np.size(getattr(fit.draws, fit.law.COEFFICIENTS[0]))
     if not n:
         out.append(Finding("no_draws", "warning", "No bootstrap was made: nothing here has an interval.", {}))
-    for name, box in boxes.items():
-        if name not in fit.fixed:
-            out += _scale_findings(fit, name, box)
+    for extra in extras:
+        if extra.name not in fit.fixed:
+            out += _scale_findings(fit, extra)
     if fit.n_failed > _FAILED_SHARE * (n + fit.n_failed):
         out.append(
             Finding(
@@ -147,8 +148,9 @@ def _bound_findings(fit: LawFit) -> list[Finding]:
     return out
 
 
-def _scale_findings(fit: LawFit, name: str, box: tuple[float, float]) -> list[Finding]:
+def _scale_findings(fit: LawFit, extra: Extra) -> list[Finding]:
     """Report a positive coefficient whose interval spans too large a factor, or has no end."""
+    name, box = extra.name, (extra.low, extra.high)
     value, draws = float(getattr(fit.law, name)), np.asarray(getattr(fit.draws, name))
     edge_low, edge_high = box[0] * 1.01, box[1] / 1.01
     tail = (1 - fit.level) / 2
@@ -158,13 +160,13 @@ def _scale_findings(fit: LawFit, name: str, box: tuple[float, float]) -> list[Fi
     if draws.size == 0 and not (open_low or open_high):
         return []
     low, high = (value, value) if draws.size == 0 else (found.low, found.high)
-    if not (open_low or open_high) and high <= _WIDE * low:
+    if not (open_low or open_high) and high <= extra.wide * low:
         return []
     ends = (
         f"the lower edge of the search ({box[0]:g})" if open_low else f"{low:.3g}",
         f"the upper edge of the search ({box[1]:g})" if open_high else f"{high:.3g}",
     )
-    hopeless = open_low or open_high or high > _HOPELESS * low
+    hopeless = open_low or open_high or high > _HOPELESS * extra.wide * low
     told = (
         f"it stopped at {ends[0] if open_low else ends[1]}"
         if draws.size == 0

@@ -10,14 +10,14 @@ import numpy as np
 
 from scaling.arguments import check_magnitudes, check_options
 from scaling.bootstrap import bootstrap
-from scaling.errors import DataError
+from scaling.errors import DataError, TooFewRunsError
 from scaling.findings import Finding
 from scaling.intervals import IntervalMethod
 from scaling.law_findings import law_findings
 from scaling.law_fit import LawFit
 from scaling.laws.base import Array, Index
 from scaling.newton import Objective, Solution
-from scaling.resample import Resample, plan
+from scaling.resample import LEVEL, Resample, levels, plan
 from scaling.runs import RunTable
 from scaling.solver import Certificate, solve, solve_global
 
@@ -46,6 +46,38 @@ def check_table(runs: RunTable) -> None:
             column="runs",
         )
     check_magnitudes(runs)
+
+
+def check_levels(
+    runs: RunTable, free: Sequence[str], least: tuple[int, int, int]
+) -> tuple[tuple[Index, ...], tuple[int, ...]]:
+    """Return the levels of N and D of every row, and how many a resample needs.
+
+    Parameters
+    ----------
+    runs : RunTable
+        The runs.
+    free : sequence of str
+        Coefficients that are fitted.
+    least : tuple of int
+        Distinct N, distinct D, and both together that they need (`scaling.undetermined.needed_levels`).
+
+    Raises
+    ------
+    TooFewRunsError
+        The runs have fewer.
+    """
+    sizes, counts = levels(runs.params, LEVEL), levels(runs.tokens, LEVEL)
+    have, needed = (int(sizes.max()) + 1, int(counts.max()) + 1), len(free) + 1
+    if len(runs) < needed or have[0] < least[0] or have[1] < least[1] or sum(have) < least[2]:
+        raise TooFewRunsError(
+            f"{len(runs)} runs with {have[0]} sizes and {have[1]} token counts are too few for {', '.join(free)}: "
+            f"{needed} runs with {least[0]} sizes and {least[1]} token counts are needed",
+            n_runs=len(runs),
+            needed=needed,
+            quantities=tuple(free),
+        )
+    return (sizes, counts), least[:2]
 
 
 def fit_attached(
@@ -112,7 +144,7 @@ def fit_attached(
     )
     second = certificate.second_basin
     other = None if second is None else attached.law(np.array(second))
-    found = law_findings(fit, other, {e.name: (e.low, e.high) for e in getattr(attached.form, "extras", ())})
+    found = law_findings(fit, other, getattr(attached.form, "extras", ()))
     return replace(fit, findings=(*(judge(fit) if judge is not None else ()), *found))
 
 

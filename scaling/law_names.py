@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scaling.data_constrained import fit_data_constrained
+from scaling.coupled import fit_coupled
+from scaling.data_constrained import fit_data_constrained, fit_repetition_penalty
 from scaling.errors import DataError
 from scaling.fit import fit_chinchilla
 from scaling.law_fit import column
+from scaling.laws.coupled import CoupledLaw, attach_coupled
 from scaling.laws.data_constrained import DataConstrainedLaw, attach_data_constrained
-from scaling.laws.kaplan import KaplanLaw, attach_kaplan
+from scaling.laws.kaplan import KaplanLaw
+from scaling.laws.overtraining import OvertrainingLaw, attach_overtraining
+from scaling.laws.penalty import RepetitionPenaltyLaw, attach_penalty
 from scaling.laws.power import PowerLaw, attach_power
 from scaling.other_laws import fit_kaplan, fit_power_law
+from scaling.overtraining import fit_overtraining
 from scaling.runs import RunTable
 
 if TYPE_CHECKING:
@@ -38,8 +43,8 @@ class NamedLaw:
     fit : callable
         ``fit(runs, **options)``; the options of `fit_chinchilla` that the law knows.
     attach : callable or None
-        ``attach(runs, variables, held, tied)``: the law tied to runs; None for the main law, which has a
-        profile of its own (`scaling.profile`).
+        ``attach(runs, variables, held, tied)``: the law tied to runs with coefficients held; None for the main
+        law, which has a profile of its own (`scaling.profile`), and for one without coefficients to hold.
     """
 
     name: str
@@ -60,6 +65,13 @@ def _laws() -> tuple[NamedLaw, ...]:
     return (
         NamedLaw("chinchilla", "E + A/N^alpha + B/D^beta", ChinchillaLaw, _chinchilla, None),
         NamedLaw(
+            "coupled",
+            "E + (A/N^alpha + B/D^beta)^k",
+            CoupledLaw,
+            fit_coupled,
+            lambda r, v, held, tied: attach_coupled(r.params, r.tokens, np.log(r.loss), held, tied),
+        ),
+        NamedLaw(
             "data-constrained",
             "E + A/N'^alpha + B/D'^beta, with effective parameters and tokens",
             DataConstrainedLaw,
@@ -73,7 +85,23 @@ def _laws() -> tuple[NamedLaw, ...]:
             "[(Nc/N)^(aN/aD) + Dc/D]^aD",
             KaplanLaw,
             fit_kaplan,
-            lambda r, v, held, tied: attach_kaplan(r.params, r.tokens),
+            None,
+        ),
+        NamedLaw(
+            "overtraining",
+            "E + (a M^eta + b/M^eta) C^-eta, M = D/N",
+            OvertrainingLaw,
+            fit_overtraining,
+            lambda r, v, held, tied: attach_overtraining(r.params, r.tokens, np.log(r.loss), held),
+        ),
+        NamedLaw(
+            "repetition-penalty",
+            "E + A/N^alpha + B/D^beta + P ((D/U - 1) N/U)^kappa",
+            RepetitionPenaltyLaw,
+            fit_repetition_penalty,
+            lambda r, v, held, tied: attach_penalty(
+                r.params, r.tokens, column(r, "unique_tokens"), np.log(r.loss), held, tied
+            ),
         ),
         NamedLaw(
             "power",

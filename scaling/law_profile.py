@@ -78,7 +78,7 @@ def _best(fit: LawFit, held: dict[str, float], weights: Array) -> Array:
 
     attach = named_law(fit.name).attach
     if attach is None:
-        raise DataError(f"the law {fit.name!r} has no coefficients to hold", column="name")
+        raise DataError(f"coefficients of the law {fit.name!r} cannot be held", column="name")
     log_loss = np.log(fit.runs.loss)
     form = attach(fit.runs, fit.variables, held, fit.tied).form
     problem = Objective(form, log_loss, weights, np.ones(len(log_loss)), fit.delta)

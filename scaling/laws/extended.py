@@ -40,12 +40,15 @@ class Extra(NamedTuple):
         Where the search for it ends.
     starts : tuple of float
         Values tried as starts.
+    wide : float
+        Ratio of the ends of its interval from which it is weakly identified; from ten times that not at all.
     """
 
     name: str
     low: float
     high: float
     starts: tuple[float, ...]
+    wide: float = 10.0
 
 
 class ExtendedForm:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from scaling.laws.base import Array
+from scaling.laws.coupled import attach_coupled
 from scaling.laws.data_constrained import attach_data_constrained
 from scaling.laws.jet import Jet, JetTape, compose, exp, expm1, log, where
+from scaling.laws.penalty import attach_penalty
 
 RNG = np.random.default_rng(3)
 N = np.repeat(np.geomspace(2e7, 4e9, 6), 5)
@@ -54,6 +56,37 @@ def test_data_constrained_derivatives(held: tuple[str, ...], tied: bool) -> None
     law = attached.law(form.plain(theta)[0])
     assert np.exp(form.tape(theta).f[0]) == pytest.approx(law.loss(N, D, U), rel=1e-12)
     numerical(form, theta)
+
+
+@pytest.mark.parametrize("held", [(), ("E",), ("A",), ("k",), ("E", "A", "B", "alpha", "beta")])
+def test_coupled_derivatives(held: tuple[str, ...]) -> None:
+    at = {name: v for name, v in AT.items() if not name.startswith("R_")} | {"k": 0.7}
+    attached = attach_coupled(N, D, LOG_LOSS, {name: at[name] for name in held})
+    x, y = attached.centre
+    plain = np.array([list(at.values())])
+    plain[:, 1] *= np.exp(-at["alpha"] * x)
+    plain[:, 2] *= np.exp(-at["beta"] * y)
+    theta = attached.form.vector(plain)
+    assert attached.form.plain(theta) == pytest.approx(plain, rel=1e-12)
+    law = attached.law(plain[0])
+    assert np.exp(attached.form.tape(theta).f[0]) == pytest.approx(law.loss(N, D), rel=1e-12)
+    numerical(attached.form, theta)
+
+
+@pytest.mark.parametrize("held", [(), ("P",), ("E", "A", "B", "alpha", "beta")])
+def test_penalty_derivatives(held: tuple[str, ...]) -> None:
+    at = {name: v for name, v in AT.items() if not name.startswith("R_")} | {"P": 0.04, "kappa": 0.6}
+    attached = attach_penalty(N, D, U, LOG_LOSS, {name: at[name] for name in held})
+    x, y, z = attached.centre
+    plain = np.array([list(at.values())])
+    plain[:, 1] *= np.exp(-at["alpha"] * x)
+    plain[:, 2] *= np.exp(-at["beta"] * y)
+    plain[:, 5] *= np.exp(at["kappa"] * z)
+    theta = attached.form.vector(plain)
+    assert attached.form.plain(theta) == pytest.approx(plain, rel=1e-12)
+    law = attached.law(plain[0])
+    assert np.exp(attached.form.tape(theta).f[0]) == pytest.approx(law.loss(N, D, U), rel=1e-12)
+    numerical(attached.form, theta)
 
 
 def test_jets_against_formulas() -> None:
