@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     )
     from economics.budget_plan import BudgetPlan as BudgetPlan
     from economics.budget_solver import solve_budget as solve_budget
+    from economics.decide import (
+        PricedOptimum as PricedOptimum,
+        best_by_deadline as best_by_deadline,
+        best_for_budget as best_for_budget,
+        cheapest_for_loss as cheapest_for_loss,
+        gpus_needed as gpus_needed,
+        smaller_model as smaller_model,
+    )
     from economics.energy_use import Energy as Energy, energy as energy, energy_factors as energy_factors
     from economics.errors import (
         AmbiguousGPU as AmbiguousGPU,
@@ -102,6 +110,7 @@ _EXPORTS = {
     "PriceError": "economics.errors",
     "PriceQuote": "economics.price_quote",
     "PriceRow": "economics.price_rows",
+    "PricedOptimum": "economics.decide",
     "RunComparison": "economics.run_compare",
     "RunCost": "economics.run_result",
     "Sensitivity": "economics.run_sensitivity",
@@ -111,6 +120,9 @@ _EXPORTS = {
     "UnknownRegion": "economics.grid",
     "WhatIf": "economics.run_compare",
     "add_price": "economics.price_user",
+    "best_by_deadline": "economics.decide",
+    "best_for_budget": "economics.decide",
+    "cheapest_for_loss": "economics.decide",
     "check_plan": "economics.plan_check",
     "cost": "economics.run_cost",
     "energy": "economics.energy_use",
@@ -118,6 +130,7 @@ _EXPORTS = {
     "fixed_price": "economics.price_search",
     "gpu": "economics.hardware",
     "gpus": "economics.hardware",
+    "gpus_needed": "economics.decide",
     "grid_intensity": "economics.grid",
     "hfu": "economics.utilisation",
     "import_skypilot": "economics.price_skypilot",
@@ -132,6 +145,7 @@ _EXPORTS = {
     "prices": "economics.price_search",
     "refresh_prices": "economics.price_gpuhunt",
     "regions": "economics.grid",
+    "smaller_model": "economics.decide",
     "solve_budget": "economics.budget_solver",
     "spot_run": "economics.spot",
     "suggest": "economics.next_runs.suggestion",

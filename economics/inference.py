@@ -69,6 +69,11 @@ class InferenceCost:
         }
 
     @property
+    def token_usd_draws(self) -> Array:
+        """Draws of the dollars for one token served, prompt and output in the given proportion."""
+        return np.asarray(self._draws["all"] / 1e6)
+
+    @property
     def usd_per_million_tokens(self) -> CostEstimate:
         """$ per million tokens, prompt and output together in the given proportion."""
         return estimate_of(self._draws["all"], "per million tokens", "$")
@@ -119,7 +124,7 @@ class InferenceCost:
         training : RunCost, optional
             From `cost`, with as many draws.
         """
-        served = self._draws["all"] / 1e6 * positive("tokens", tokens, "tokens served, such as 1e12 or '1T'")
+        served = self.token_usd_draws * positive("tokens", tokens, "tokens served, such as 1e12 or '1T'")
         if training is None:
             return estimate_of(served, "lifetime", "$")
         if not hasattr(training, "outcome"):

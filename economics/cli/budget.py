@@ -52,7 +52,7 @@ def budget(
     settings = costing.keywords()
     del settings["D"]
     with warnings_told(IdentificationWarning, ExtrapolationWarning, StalePriceWarning, spelling=as_commands):
-        known = _prediction(fit, builtin, law)
+        known = prediction(fit, builtin, law)
         try:
             plan = solve_budget(usd, quantile=quantile, **known, **settings)
         except BudgetError as error:
@@ -68,7 +68,7 @@ def budget(
     return verdict_code(plan.findings)
 
 
-def _prediction(fit: str | None, builtin: str | None, law: str | None) -> dict[str, Any]:
+def prediction(fit: str | None, builtin: str | None, law: str | None) -> dict[str, Any]:
     """Return the ``fit`` or ``law`` that was asked for; none is fine where --params is given."""
     if sum(x is not None for x in (fit, builtin, law)) > 1:
         raise DataError("give one of --fit, --builtin and --law", column="fit")
