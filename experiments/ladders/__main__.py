@@ -58,6 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
             if not given.fit_only and not train(given.name, given.jobs):
                 return AGAIN
             pages.fit(given.name)
+            print(f"written: {pages.ship(given.name)}")
         print(f"written: {pages.write()}")
     except (ScalingError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -9,12 +9,16 @@ from typing import Any
 
 import scaling.datasets as datasets
 from experiments.ladders import analysis, known_law
-from experiments.x1.law import fit_or_refusal, load, summary
+from experiments.x1.law import fit_or_refusal, load, summary, timeless
 from experiments.x1.stages import ROOT, write_json
+from reference_trainer.points import TIMES
 from scaling.report.phrases import count, number, percent
 from scaling.storage import write_atomically
 
 HOME = ROOT / "experiments" / "X1-pretraining" / "scaling-law"
+#: Where the points are shipped from, and under which name.
+SHIPPED = ROOT / "data" / "runs"
+SHIPPED_AS = {"known-law": "markov_ladder", "text": "text_ladder"}
 #: Name -> title and what it is.
 LADDERS = {
     "known-law": (
@@ -56,6 +60,23 @@ def fit(name: str) -> list[Path]:
             for kind in ("curves", "isoflop"):
                 files += save(found, kind, folder / f"{kind}.png", dpi=110)
     return files
+
+
+def ship(name: str) -> Path:
+    """Write the points among the tables that ship, without what holds times; `make manifest` counts them.
+
+    Parameters
+    ----------
+    name : str
+        A key of `LADDERS`.
+    """
+    points = timeless((HOME / name / "points.csv").read_bytes(), TIMES).decode("utf-8")
+    if name == "known-law":
+        head, *rows = points.splitlines()
+        floor = known_law.truth(seq_len(name))["entropy"]
+        points = "\n".join([f"{head},true_entropy", *(f"{row},{floor!r}" for row in rows)]) + "\n"
+    write_atomically(SHIPPED / f"{SHIPPED_AS[name]}.csv", points)
+    return SHIPPED / f"{SHIPPED_AS[name]}.csv"
 
 
 def write() -> Path:
