@@ -89,6 +89,8 @@ class RunFolder:
 
         Raises
         ------
+        ConfigError
+            `start_from` is no folder.
         ResumeError
             The checkpoint is of another run: which keys of the configuration, or which data, differ.
         """
@@ -100,6 +102,13 @@ class RunFolder:
                     f"{self.path}: a result without a checkpoint; use another run_dir", source=str(path)
                 )
             return None
+        if own is None and not path.is_dir():
+            raise ConfigError(
+                f"start_from = {start_from!r} is no folder: give a checkpoint of the trunk, such as "
+                "trunk/checkpoints/step_00001526",
+                source=start_from,
+                column="start_from",
+            )
         found = checkpoint.load(path)
         for key in IDENTITY:
             if found.manifest.get(key) != identity[key]:

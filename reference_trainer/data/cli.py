@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from economics.run_numbers import share
 from reference_trainer.data.prepared import Prepared, Progress, open_prepared
 from reference_trainer.data.rates import Supply, reading_rate
 from scaling.cli.failures import FINE, NEGATIVE
@@ -72,7 +73,9 @@ def prepare_command(
     path: Annotated[str, typer.Argument(help="Name on the Hub, folder or file.")],
     out: Annotated[Path, typer.Argument(help="Folder to make. A preparation that was cut off goes on.")],
     tokenizer: Annotated[str, typer.Option(help="bytes, gpt2, a name on the Hub, or any name with a path.")],
-    val_share: Annotated[float, typer.Option(help="Share of documents held out, by hash; 0 for none.")],
+    val_share: Annotated[
+        str, typer.Option(help="Share of documents held out, by hash: 0.01 or 1%; 0 for none.")
+    ],
     name: Annotated[str | None, typer.Option(help="Configuration, such as sample-10BT.")] = None,
     split: Annotated[str, typer.Option(help="Split.")] = "train",
     text: Annotated[str, typer.Option(help="Column with the text.")] = "text",
@@ -108,7 +111,7 @@ def prepare_command(
     settings = Settings(
         Source(path, name, split, text, score, unit, revision),  # type: ignore[arg-type]
         tokenizer,
-        val_share,
+        share("val_share", val_share),
         tokenizer_path=tokenizer_path,
         rules=() if rules == "none" else tuple(part.strip() for part in rules.split(",")),
         min_score=min_score,

@@ -27,7 +27,7 @@ def data(*words: object):
 @pytest.fixture
 def arguments(settings):
     source = settings.source
-    return [source.path, "--name", source.name, "--tokenizer", "bytes", "--val-share", 0.1, "--seq-len", 64]
+    return [source.path, "--name", source.name, "--tokenizer", "bytes", "--val-share", "10%", "--seq-len", 64]
 
 
 def test_prepare_then_check(arguments, tmp_path):
@@ -75,7 +75,8 @@ def test_prepare_then_check(arguments, tmp_path):
         (["--min-score", 3], "needs both its column (--score) and the least value kept (--min-score)"),
         (["--rules", "gopher,x"], "there is no rule set 'x'"),
         (["--train-tokens", "many"], "'many' is not a number"),
-        (["--val-share", 2], "--val-share = 2.0"),
+        (["--val-share", 2], "--val-share must lie between 0 and 1"),
+        (["--val-share", "150%"], "--val-share must lie between 0 and 1"),
     ],
 )
 def test_bad_input_is_exit_2(arguments, tmp_path, words, message):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from experiments.benchmarks import tables
-from experiments.ladders.markov_source import MarkovSource, write_source
 from experiments.benchmarks.mup import FIGURES, coordinate_table, interval, transfer_table
 from experiments.benchmarks.mup_coordinates import QUANTITIES, coordinates, read_sizes, slopes
 from experiments.benchmarks.mup_transfer import (
@@ -21,6 +20,7 @@ from experiments.benchmarks.mup_transfer import (
     read_runs,
     transfer_run,
 )
+from experiments.ladders.markov_source import MarkovSource, write_source
 
 # ------------------------------------------------------------------------------------------- the trainer's muP
 

@@ -70,6 +70,12 @@ def test_a_checkpoint_away_from_its_log_starts_no_branch(tmp_path, data):
         train(tiny(tmp_path / "branch", data, start_from=str(alone)))
 
 
+def test_a_trunk_that_is_not_there_is_bad_input(tmp_path, data):
+    with pytest.raises(ConfigError, match=r"start_from = .*give a checkpoint of the trunk") as caught:
+        train(tiny(tmp_path / "branch", data, start_from=str(tmp_path / "trunk" / "step_00000010")))
+    assert caught.value.column == "start_from"
+
+
 def test_a_run_without_a_step_of_cooldown_is_no_point(tmp_path, data):
     short = {"tokens": 20 * 64, "warmup_tokens": 64}
     assert train(tiny(tmp_path / "none", data, cooldown=0.02, **short))["status"] == "truncated"
