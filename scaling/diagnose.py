@@ -18,17 +18,14 @@ from scaling.newton import Objective
 from scaling.resample import LEVEL, levels
 from scaling.residuals import (
     copy_findings,
-    drift,
     noise_sd,
     outlier_findings,
     repeat_findings,
     residual_findings,
 )
-from scaling.rollout import rollout_drift
 from scaling.runs import RunTable
 from scaling.settings import Settings
 from scaling.solver import Certificate
-from scaling.undetermined import needed_levels
 from scaling.verdicts import identification_findings
 
 
@@ -51,9 +48,6 @@ class Diagnostics:
         Distinct values of N and of D (within 1%).
     e_zero_share : float
         Share of bootstrap draws with E = 0.
-    drift : float
-        How far the law may be off per decade of compute beyond the runs, in log loss: the residual trend
-        that the runs cannot exclude, and the error of laws fitted to the smaller of them on the larger.
     influence : Influence or None
         Refits without some rows.
     identification : tuple of Finding
@@ -71,7 +65,6 @@ class Diagnostics:
     n_sizes: int
     n_budgets: int
     e_zero_share: float
-    drift: float
     influence: Influence | None
     identification: tuple[Finding, ...]
     model: tuple[Finding, ...]
@@ -167,12 +160,6 @@ def diagnose(
         n_sizes=int(levels(table.params, LEVEL).max()) + 1,
         n_budgets=int(levels(table.tokens, LEVEL).max()) + 1,
         e_zero_share=float(np.mean(np.asarray(draws.E) <= 0)) if np.asarray(draws.E).size else 0.0,
-        drift=float(
-            np.hypot(
-                drift(table, residuals, cluster),
-                rollout_drift(table, problem, best, attached, needed_levels(held, tied)),
-            )
-        ),
         influence=rows_out,
         identification=identification,
         model=model,

@@ -37,29 +37,6 @@ def clipped(residuals: Array) -> Array:
     return np.clip(residuals - centre, -4 * spread, 4 * spread)
 
 
-def drift(runs: RunTable, residuals: Array, cluster: Index) -> float:
-    """Return the residual trend per decade of compute that the data cannot exclude, in log loss.
-
-    Root sum of squares of the slope of the residuals on log10 C and of its standard error; rows of one
-    run share its luck, so the error is that of sums over `cluster`.
-    """
-    c = np.log10(runs.compute)
-    c = c - c.mean()
-    sxx = float(c @ c)
-    if sxx == 0 or len(runs) < 3:
-        return 0.0
-    r = clipped(residuals)
-    slope = float(c @ r) / sxx
-    rest = r - r.mean() - slope * c
-    n_clusters = int(cluster.max()) + 1
-    if n_clusters == len(runs):
-        error = float(rest @ rest) / (len(runs) - 2) / sxx
-    else:
-        sums = np.bincount(cluster, c * rest)
-        error = float(sums @ sums) / sxx**2 * n_clusters / max(n_clusters - 1, 1)
-    return float(np.sqrt(slope**2 + error))
-
-
 def added_variance(base: Array, extra: Array, target: Array) -> tuple[float, float]:
     """Compare two nested linear regressions.
 

@@ -11,7 +11,7 @@ import numpy as np
 from scaling.answers import Optimum, Prediction, Regime, regime_label
 from scaling.arguments import positive_count
 from scaling.audit import Audit
-from scaling.calibration import Calibration, calibrate, single_run
+from scaling.calibration import Calibration, calibrate
 from scaling.diagnose import Diagnostics, extrapolation
 from scaling.errors import DataError
 from scaling.estimate import COUNT_UNITS, Estimate
@@ -21,6 +21,7 @@ from scaling.laws.base import Array, Index, quiet
 from scaling.laws.chinchilla import COEFFICIENTS, FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
 from scaling.runs import RunTable
 from scaling.settings import Settings
+from scaling.single_run import single_run
 from scaling.solver import Certificate
 from scaling.units import format_count
 
@@ -202,8 +203,8 @@ class ChinchillaFit:
         """Return the loss at (params, tokens): of the law, and of one new run.
 
         The interval of a single run is the law's, widened by how far laws fitted to the smaller of these
-        runs missed the larger, and by the scatter of single runs: see `calibration` and
-        `scaling.calibration`. The draws alone cover a half of what they say beyond the runs.
+        runs missed the larger, and by the scatter of single runs: see `calibration`
+        and `scaling.calibration`. The draws alone cover a half of what they say beyond the runs.
         """
         n, d = positive_count("params", params), positive_count("tokens", tokens)
         mean = self._estimate(

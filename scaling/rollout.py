@@ -11,7 +11,6 @@ from scaling.laws.base import Array, Mask
 from scaling.laws.chinchilla import Attached, ChinchillaLaw
 from scaling.newton import Objective
 from scaling.resample import LEVEL, levels
-from scaling.residuals import clipped
 from scaling.runs import RunTable
 
 #: Shares of the runs, in order of compute, that predict the rest.
@@ -111,21 +110,3 @@ def rollouts(
         error = problem.log_loss - np.log(law.loss(runs.params, runs.tokens))
         out.append(Rollout(share, inside, beyond, law, error, decade - decade[inside].max()))
     return tuple(out)
-
-
-def rollout_drift(
-    runs: RunTable, problem: Objective, best: Array, attached: Attached, needed: tuple[int, int, int]
-) -> float:
-    """Return the error per decade of compute beyond the runs fitted, in log loss.
-
-    The mean square of the errors of every rollout, less that of the residuals below the cut, over the
-    mean square of the distance is one sample of the squared drift; the root of the mean over cuts is
-    returned. It is 0 where no cut leaves enough on both sides. Arguments as in `rollouts`.
-    """
-    squares = []
-    for r in rollouts(runs, problem, best, attached, needed):
-        far = r.error[r.beyond]
-        noise = float(np.mean(clipped(r.error[r.inside]) ** 2))
-        square = float(np.mean((np.median(far) + clipped(far)) ** 2))
-        squares.append(max(square - noise, 0.0) / float(np.mean(r.away[r.beyond] ** 2)))
-    return float(np.sqrt(np.mean(squares))) if squares else 0.0

@@ -261,6 +261,7 @@ def _diagnostics_to_dict(d: Diagnostics) -> dict[str, Any]:
 
 def _diagnostics_from_dict(data: dict[str, Any]) -> Diagnostics:
     out = dict(data)
+    out.pop("drift", None)  # of versions that stored it; the calibration is found again from the runs
     out["tokens_per_param"] = tuple(out["tokens_per_param"])
     for name in ("identification", "model"):
         out[name] = tuple(Finding(**f) for f in out[name])
