@@ -39,10 +39,11 @@ class Cache:
 
 
 @torch.inference_mode()
-def read(model: Decoder, tokens: Tensor, cache: Cache) -> Tensor:
+def read(model: Decoder, tokens: Tensor, cache: Cache, *, last: bool = False) -> Tensor:
     """Return the logits (B, T, vocabulary) of new tokens (B, T), and keep their keys and values.
 
-    A whole prompt into an empty cache, or one token after others.
+    A whole prompt into an empty cache, or one token after others. With `last` the logits of the last position alone,
+    (B, 1, vocabulary), which is all that writing needs.
 
     Raises
     ------
@@ -72,6 +73,8 @@ def read(model: Decoder, tokens: Tensor, cache: Cache) -> Tensor:
         h = block.norm2(x)
         x = x + block.down(F.silu(block.gate(h)) * block.up(h))
     cache.length += count
+    if last:
+        x = x[:, -1:]
     logits: Tensor = model.head(model.norm(x) * model.output_scale)
     return logits
 
@@ -79,9 +82,9 @@ def read(model: Decoder, tokens: Tensor, cache: Cache) -> Tensor:
 def write(model: Decoder, prompt: Tensor, count: int) -> Tensor:
     """Return the `count` likeliest tokens, one after the other, (B, count), after a prompt (B, T)."""
     cache = Cache(model, len(prompt))
-    token = read(model, prompt, cache)[:, -1:].argmax(-1)
+    token = read(model, prompt, cache, last=True).argmax(-1)
     made = [token]
     while len(made) < count:
-        token = read(model, token, cache)[:, -1:].argmax(-1)
+        token = read(model, token, cache).argmax(-1)
         made.append(token)
     return torch.cat(made, dim=1)

@@ -15,8 +15,8 @@ from reference_trainer.quantized.trained import windows_of
 from reference_trainer.train import Decoder
 
 LEVEL = 0.95
-#: Windows that are read at once.
-_AT_ONCE = 16
+#: Logits that are held at once (a quarter of a GB in fp32), and windows at most.
+_LOGITS, _WINDOWS = 1 << 26, 16
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,9 @@ class Change:
 def losses_of(model: Decoder, data: TokenSet, seq_len: int, windows: int) -> npt.NDArray[np.float64]:
     """Return the mean loss of each of the first windows, nats per token, shape (windows,)."""
     device, found = model.get_buffer("turn").device, []
-    for first in range(0, windows, _AT_ONCE):
-        tokens, targets = windows_of(data, seq_len, first, min(_AT_ONCE, windows - first))
+    at_once = max(1, min(_WINDOWS, _LOGITS // (seq_len * data.vocab)))
+    for first in range(0, windows, at_once):
+        tokens, targets = windows_of(data, seq_len, first, min(at_once, windows - first))
         losses, _ = model(tokens.to(device), targets.to(device))
         found.append(losses.double().mean(dim=1).cpu().numpy())
     return np.concatenate(found)

@@ -66,7 +66,7 @@ class Work:
 
 
 def works(seq_len: int, batches: Sequence[int]) -> tuple[Work, ...]:
-    """Return what is timed: reading a full context, and writing for each number of sequences.
+    """Return what is timed: reading a full context up to the next token, and writing for each number of sequences.
 
     Four tokens of prompt to one that is made, which is also the default of `economics.inference_cost`.
 
@@ -145,12 +145,12 @@ def _timed(model: Decoder, prompt: torch.Tensor, work: Work) -> float:
     cache = Cache(model, work.batch)
     if not work.output:
         begin = _now(device)
-        read(model, prompt, cache)
+        read(model, prompt, cache, last=True)
         return work.batch * work.prompt / (_now(device) - begin)
-    token = read(model, prompt, cache)[:, -1:].argmax(-1)
+    token = read(model, prompt, cache, last=True).argmax(-1)
     begin = _now(device)
     for _ in range(work.output):
-        token = read(model, token, cache)[:, -1:].argmax(-1)
+        token = read(model, token, cache).argmax(-1)
     return work.batch * work.output / (_now(device) - begin)
 
 

@@ -137,7 +137,10 @@ def test_reading_token_by_token_is_reading_at_once(run, trained, name):
         read(model, tokens[:, :9], cache),
         *(read(model, tokens[:, i : i + 1], cache) for i in range(9, 16)),
     ]
-    torch.testing.assert_close(torch.cat(parts, 1), logits_of(model, tokens), rtol=loose, atol=loose)
+    whole = logits_of(model, tokens)
+    torch.testing.assert_close(torch.cat(parts, 1), whole, rtol=loose, atol=loose)
+    end = read(model, tokens, Cache(model, 3), last=True)
+    torch.testing.assert_close(end, whole[:, -1:], rtol=loose, atol=loose)
     with pytest.raises(QuantizeError, match="17 positions, the model was trained for 16"):
         read(model, tokens[:, :1], cache)
 
