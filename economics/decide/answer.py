@@ -69,6 +69,13 @@ def priced(
         further["lifetime_usd"] = estimate_of(lifetime(run, serving, served), "lifetime", "$")
     known = [*s.findings(*best), *reach_findings(made.decades_outside), *findings]
     known += [f for f in run.findings if f.severity != "info" or f.code == "n_gpus_chosen"]
+    nothing = float(np.mean(~np.isfinite(found.losses))) if found.losses.size else 0.0
+    if nothing > 0.05:
+        words = f"in {nothing:.0%} of the draws nothing is within reach: no run starts, or the law never gets there."
+        known.append(Finding("often_out_of_reach", "warning", words, {"share": nothing}))
+    if found.at_edge:
+        words = "the best size is at the edge of those looked at: a smaller (or larger) one would be better still."
+        known.append(Finding("edge_of_search", "error", words, {"params": best.params}))
     if serving is not None:
         known += [f for f in serving.findings if f.severity != "info"]
     unique = {(f.code, f.message): f for f in known}

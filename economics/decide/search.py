@@ -18,6 +18,8 @@ from scaling.optima.subject import RunPoint, Subject
 
 #: Sizes that are looked at; half the width of a search around a first guess, in ln N, and by what it grows.
 SMALLEST, LARGEST, _REACH = 1e6, 1e14, 2.4
+#: Smaller than this hardly a shape has the vocabulary that the cost of serving assumes.
+_SMALLEST_SERVED = 1e7
 #: Steps of the search in ln N: of the law itself, and of its draws; a parabola goes on from there.
 _FINE, _COARSE = 0.02, 0.08
 #: Pairs of a draw of the law and one of the cost.
@@ -42,6 +44,8 @@ class Found:
         Which draws of the law they belong to.
     surface : Surface
         What it was looked for on.
+    at_edge : bool
+        Whether the best size is the smallest or largest that was looked at.
     value : float
         What was made as small as possible: the loss, or the dollars.
     """
@@ -52,10 +56,16 @@ class Found:
     law_draws: Array
     surface: Surface
     value: float
+    at_edge: bool
 
 
 class Task(Protocol):
     """What is made as small as possible: see `economics.decide.tasks`."""
+
+    @property
+    def never(self) -> float:
+        """N and D of a draw in which nothing is within reach: 0 where a limit buys none, else infinity."""
+        ...
 
     def point(self, costs: Surface, x: Array) -> tuple[Array, Array]:
         """Return tokens and values of all sizes, shape (M,), of the law and the quantile asked for."""
@@ -96,33 +106,39 @@ def find(
     drawn : bool
         Whether the draws are wanted too.
     """
-    low, high = max(guess * math.exp(-_REACH), SMALLEST), min(guess * math.exp(_REACH), LARGEST)
+    least = SMALLEST if serving is None else _SMALLEST_SERVED
+    low, high = max(guess * math.exp(-_REACH), least), min(max(guess, least) * math.exp(_REACH), LARGEST)
+    pairs = None
     for _ in range(8):
         costs = surface(settings, low, high, near, serving)
         x = np.arange(costs.x[0], costs.x[-1], _FINE)
         tokens, values = task.point(costs.at(x), x)
         place = int(np.argmin(np.where(np.isnan(values), np.inf, values)))
         if not math.isfinite(values[place]):
-            raise BudgetError("no size between 1M and 100T parameters is within reach with these settings.")
+            raise BudgetError(
+                f"no size between {least:.0e} and {LARGEST:.0e} parameters is within reach with these settings."
+            )
         margin = SPACING / _FINE
-        if place < margin and low > SMALLEST:
-            low, high = max(low * math.exp(-2 * _REACH), SMALLEST), high * math.exp(-_REACH)
+        at_edge = place < 2 or place > x.size - 3
+        if place < margin and low > least:
+            low, high = max(low * math.exp(-2 * _REACH), least), high * math.exp(-_REACH)
         elif place > x.size - margin and high < LARGEST:
             low, high = low * math.exp(_REACH), min(high * math.exp(2 * _REACH), LARGEST)
         else:
             pairs = _pairs(s, task, costs) if drawn and s.has_draws else None
             edge = (0.0, 0.0) if pairs is None else pairs[3]
-            if max(edge) <= _AT_EDGE or (low <= SMALLEST and high >= LARGEST):
+            if max(edge) <= _AT_EDGE:
                 break
-            low = max(low * math.exp(-_REACH * (edge[0] > _AT_EDGE)), SMALLEST)
+            before = low, high
+            low = max(low * math.exp(-_REACH * (edge[0] > _AT_EDGE)), least)
             high = min(high * math.exp(_REACH * (edge[1] > _AT_EDGE)), LARGEST)
+            if (low, high) == before:  # those draws have their optimum beyond what is looked at
+                break
     n, _ = vertex(x, values[None, :])
     best = RunPoint(float(np.exp(n[0])), float(np.exp(np.interp(n[0], x, np.log(tokens)))))
-    if not drawn or not s.has_draws:
-        pairs = None
     empty = np.zeros(0)
     points, losses, which = (RunPoint(empty, empty), empty, empty.astype(int)) if pairs is None else pairs[:3]
-    return Found(best, points, losses, which, costs, float(values[place]))
+    return Found(best, points, losses, which, costs, float(values[place]), at_edge)
 
 
 def _pairs(s: Subject, task: Task, costs: Surface) -> tuple[RunPoint, Array, Any, tuple[float, float]]:
@@ -143,10 +159,8 @@ def _pairs(s: Subject, task: Task, costs: Surface) -> tuple[RunPoint, Array, Any
     plain = ChinchillaLaw(*(np.asarray(v)[j] for v in vars(s.draws).values()))
     losses = np.asarray(np.where(never, np.inf, task.loss(plain, n, np.maximum(d, 1e-300))))
     low, high = (place == 0) & ~never, (place == x.size - 1) & ~never
-    n = np.where(
-        low, 0.0, np.where(high | never, np.inf, n)
-    )  # at the edge of what was looked at: an open end
-    found = RunPoint(n, np.where(never, np.inf, d))
+    n = np.where(low, 0.0, np.where(high, np.inf, n))  # at the edge of what was looked at: an open end
+    found = RunPoint(np.where(never, task.never, n), np.where(never, task.never, d))
     return found, losses, j, (float(np.mean(low)), float(np.mean(high)))
 
 

@@ -107,7 +107,7 @@ def surface(
     serving : mapping, optional
         Arguments of `inference_cost` beyond those shared with training; None where nothing is served.
     """
-    first, last = int(np.floor(np.log(low) / SPACING)), int(np.ceil(np.log(high) / SPACING))
+    first, last = int(np.ceil(np.log(low) / SPACING - 1e-9)), int(np.ceil(np.log(high) / SPACING))
     x = SPACING * np.arange(first, last + 1)
     rows: list[list[Array]] = []
     with warnings.catch_warnings():

@@ -48,6 +48,7 @@ class Within:
     quantile: float
     served: float = 0.0
     loss: Loss = new_tokens
+    never: float = 0.0
 
     @quiet
     def point(self, costs: Surface, x: Array) -> tuple[Array, Array]:
@@ -89,6 +90,7 @@ class Reaching:
     quantile: float
     served: float = 0.0
     loss: Loss = new_tokens
+    never: float = math.inf
 
     @quiet
     def point(self, costs: Surface, x: Array) -> tuple[Array, Array]:

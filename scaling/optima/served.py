@@ -194,7 +194,8 @@ def _lifetime(
             )
         )  # fmt: skip
         saved = [
-            1.0 - np.where(np.isfinite(p), np.divide(h, p), np.nan) for h, p in zip(here, plain, strict=True)
+            np.maximum(1.0 - np.where(np.isfinite(p), np.divide(h, p), np.nan), 0.0)
+            for h, p in zip(here, plain, strict=True)
         ]
     share = saved[1][np.isfinite(saved[1])]
     return {

@@ -172,6 +172,7 @@ def shape_of(
     tokens = s.estimate(drawn.tokens, d, "D*", "tokens")
     with np.errstate(all="ignore"):  # a draw in which the loss cannot be reached has neither
         ratios = np.where(np.isfinite(drawn.tokens), np.divide(drawn.tokens, drawn.params), np.inf)
+        ratios = np.where(np.isnan(ratios), 0.0, ratios)  # no run at all
         compute = FLOPS_PER_PARAM_TOKEN * np.asarray(drawn.params) * drawn.tokens
         ratio = s.estimate(ratios, d / n, "D*/N*", "tokens/param")
         cost = s.estimate(compute, flops, "C", "FLOP")

@@ -296,6 +296,22 @@ def test_what_cannot_be_asked(ask, error, message):
         ask()
 
 
+def test_money_that_often_buys_nothing(fit):
+    """In a tenth of the draws the start takes all: N, D have no lower end, and that is no answer unless asked for."""
+    asked = {"gpu": "RTX-4090", "market": "community", "as_of": DAY, "draws": 400}
+    with pytest.raises(NotIdentifiedError):
+        best_for_budget(0.2, fit, **asked)
+    best = best_for_budget(0.2, fit, unidentified="return", **asked)
+    assert best.params.low == best.tokens.low == 0.0 and best.loss.high == np.inf
+    assert best.finding("often_out_of_reach").severity == "warning"
+
+
+def test_an_optimum_at_the_edge_is_no_answer():
+    """So many tokens served that the best model is smaller than any looked at."""
+    best = cheapest_for_loss(T, 4.5, served="1e17", serving=SERVING, **REAL)
+    assert best.finding("edge_of_search").severity == "error"
+
+
 def test_a_law_that_its_runs_leave_open_is_refused():
     n, d, loss = scattered(12, seed=3, noise=0.08)
     with pytest.warns(Warning):
