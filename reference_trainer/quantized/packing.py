@@ -1,8 +1,9 @@
 """Matrices in 8 and 4 bits: whole numbers times a step, chosen so that no weight moves by more than half a step.
 
-Both are symmetric: zero stays zero and needs no offset. int8 has one step for an output channel, largest weight /
-127; int4 has one for every group of inputs, largest weight / 7, and two numbers in a byte. This is round-to-nearest
-as in Dettmers and Zettlemoyer 2022 (arXiv 2212.09720, section 2); nothing is calibrated on data.
+Zero stays zero, so there is no offset. int8 has one step for an output channel, largest weight / 127; int4 has one for
+every group of inputs, largest weight / 7.5, and two numbers from -8 to 7 in a byte: the largest weight is half a step
+off, and all others have a step that is a fifteenth smaller than with -7 to 7. This is round-to-nearest as in Dettmers
+and Zettlemoyer 2022 (arXiv 2212.09720, section 2); nothing is calibrated on data.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from torch import Tensor, nn
 
 from reference_trainer.errors import NonFiniteError, QuantizeError
 
-#: Largest whole number on either side of zero.
-INT8_MOST, INT4_MOST = 127, 7
+#: Steps in the largest weight.
+INT8_MOST, INT4_MOST = 127.0, 7.5
 #: Inputs that share a step of int4. Even, so that no byte belongs to two groups.
 GROUPS = (32, 64, 128)
 
@@ -49,7 +50,7 @@ class Int8Matrix(nn.Module):
         """
         weight = _checked(weight, name)
         step = _step(weight.abs().amax(dim=1, keepdim=True), INT8_MOST)
-        return cls(_rounded(weight, step, INT8_MOST), step)
+        return cls(_rounded(weight, step, -127, 127), step)
 
     def dense(self) -> Tensor:
         """Return the matrix in fp32, (out, in)."""
@@ -73,7 +74,8 @@ class Int4Matrix(nn.Module):
 
     Low halves of the bytes of a row hold its first inputs, high halves the rest, each number with 8 added: put one
     behind the other they are the row, which takes half as long as neighbours in a byte. bf16 has the range of fp32, so
-    no step is lost; numbers are rounded with the step as it is stored. The last group may be short.
+    no step is lost; it is rounded up, so that the largest weight stays in reach, and numbers are rounded with it as it
+    is stored. The last group may be short.
 
     Parameters
     ----------
@@ -110,9 +112,9 @@ class Int4Matrix(nn.Module):
         weight = _checked(weight, name)
         inputs = weight.shape[1]
         grouped = F.pad(weight.abs(), (0, -inputs % group)).view(len(weight), -1, group)
-        step = _step(grouped.amax(dim=2), INT4_MOST).bfloat16()
+        step = _up(_step(grouped.amax(dim=2), INT4_MOST))
         each = step.float().repeat_interleave(group, dim=1)[:, :inputs]
-        shifted = (_rounded(weight, each, INT4_MOST) + 8).to(torch.uint8)
+        shifted = (_rounded(weight, each, -8, 7) + 8).to(torch.uint8)
         shifted = F.pad(shifted, (0, inputs % 2), value=8)
         low, high = shifted.chunk(2, dim=1)
         return cls(low | (high << 4), step, inputs, group)
@@ -150,12 +152,16 @@ def _checked(weight: Tensor, name: str) -> Tensor:
     return weight
 
 
-def _step(largest: Tensor, most: int) -> Tensor:
-    """Return the step at which the largest weight is the largest whole number."""
+def _step(largest: Tensor, most: float) -> Tensor:
+    """Return the step of which the largest weight has so many."""
     # Where all weights are zero, or so small that their step would be none, any step will do: they become zero.
     return (largest / most).clamp_(min=torch.finfo(torch.float32).tiny)
 
 
-def _rounded(weight: Tensor, step: Tensor, most: int) -> Tensor:
-    # The clamp catches what rounding a step to bf16 moved past the end: 7 x 2^-8 of a step at most.
-    return (weight / step).round_().clamp_(-most, most).to(torch.int8)
+def _up(step: Tensor) -> Tensor:
+    """Return a positive fp32 step as bf16, rounded up: bf16 is the upper half of the bits."""
+    return ((step.view(torch.int32) + 0xFFFF) & ~0xFFFF).view(torch.float32).bfloat16()
+
+
+def _rounded(weight: Tensor, step: Tensor, least: int, most: int) -> Tensor:
+    return (weight / step).round_().clamp_(least, most).to(torch.int8)

@@ -41,11 +41,12 @@ def test_no_weight_moves_by_more_than_half_a_step(array, group):
 @given(st.data(), st.integers(1, 130), st.sampled_from(GROUPS))
 def test_numbers_of_four_bits_come_back_as_they_went_in(data, inputs, group):
     """Weights that are whole numbers of steps are exact: every value from -7 to 7, at every place of a byte."""
-    whole = torch.tensor(data.draw(st.lists(st.integers(-7, 7), min_size=inputs, max_size=inputs)))
-    whole[::group] = 7  # every group has its largest, so the step is known
-    weight = (whole * 0.25)[None].float()
-    packed = Int4Matrix.of(weight, group)
-    assert torch.equal(packed.dense(), weight)
+    whole = torch.tensor(data.draw(st.lists(st.integers(-7, 7), min_size=inputs, max_size=inputs))).float()
+    largest = data.draw(st.sampled_from((-7.5, 7.5)))
+    whole[::group] = largest  # every group has it, so the step is known
+    packed = Int4Matrix.of((whole * 0.25)[None], group)
+    whole[::group] = -8 if largest < 0 else 7  # which is half a step off, on the side where there is room
+    assert torch.equal(packed.dense(), (whole * 0.25)[None])
     assert packed.packed.shape == (1, math.ceil(inputs / 2)) and packed.packed.dtype == torch.uint8
     assert packed.step.shape == (1, math.ceil(inputs / group)) and packed.step.dtype == torch.bfloat16
 
@@ -59,9 +60,15 @@ def test_the_step_by_hand():
 
 
 def test_low_halves_hold_the_first_inputs():
-    """7, -7 | 1 and nothing, with 8 added."""
-    packed = Int4Matrix.of(torch.tensor([[7.0, -7.0, 1.0]]), 32)
+    """The row 7, -7 | 1, nothing: with 8 added, and one behind the other in the halves of two bytes."""
+    packed = Int4Matrix.of(torch.tensor([[7.5, -7.0, 1.0]]), 32)
     assert packed.packed.tolist() == [[15 | 9 << 4, 1 | 8 << 4]]
+
+
+def test_a_step_is_rounded_up():
+    """1 + 2^-9 lies between two bf16 numbers, 1 and 1 + 2^-7; a power of two is one."""
+    packed = Int4Matrix.of(torch.tensor([[7.5 * (1 + 2.0**-9)], [7.5 * 0.25]]), 32)
+    assert packed.step.flatten().tolist() == [1 + 2.0**-7, 0.25]
 
 
 @pytest.mark.parametrize("inputs", [1, 33, 96, 160])
