@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
+from scaling import DataWarning, RunTable, load_runs
 from scaling.datasets import DATA_DIR_VARIABLE
 
 
@@ -27,3 +29,10 @@ def find(name: str) -> Path:
         if (place / name).is_file():
             return place / name
     raise NotAtHandError(f"{name} is neither in {folder} nor in the folder above it")
+
+
+def read(path: Path) -> RunTable:
+    """Read a table whose doubts are known: repeated data are its subject, checkpoints are clustered."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return load_runs(path)
