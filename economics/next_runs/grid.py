@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from scaling.runs import RunTable
 
 #: Sizes that are tried, and the ratio of neighbouring token counts.
-_SIZES, _STEP = 8, 2.0
+_SIZES, _STEP = 8, 1.5
 #: Where no runs say it: smallest size and token count, and tokens per parameter that count as ordinary.
 _SMALLEST, _FEWEST = 10e6, 100e6
 _RATIO = (2.0, 1000.0)
@@ -52,12 +53,12 @@ class Size:
     params: float
     token: TokenCost
 
-    @property
+    @cached_property
     def usd(self) -> float:
         """Median dollars of a token."""
         return float(np.median(self.token.usd))
 
-    @property
+    @cached_property
     def hours(self) -> float:
         """Median hours of a token."""
         return float(np.median(self.token.hours))

@@ -139,7 +139,7 @@ def gather(
         law, laws = fit.law, _spaced(fit.draws, n_laws)
         basis = f"{len(table or ())} runs, whose fit identifies the law ({fit.verdict}): {n_laws} bootstrap draws of it"
     else:
-        start, name = _prior(PRIOR if prior is None else prior)
+        start, name = published_prior(PRIOR if prior is None else prior)
         middle = centre or (5e7, 1e9)
         if table is not None:
             middle = (float(np.exp(np.log(table.params).mean())), float(np.exp(np.log(table.tokens).mean())))
@@ -165,7 +165,14 @@ def gather(
     )  # fmt: skip
 
 
-def _prior(prior: str | ChinchillaLaw) -> tuple[ChinchillaLaw, str]:
+def published_prior(prior: str | ChinchillaLaw) -> tuple[ChinchillaLaw, str]:
+    """Return a published law by its name, or the one given, and what to call it.
+
+    Raises
+    ------
+    DataError
+        No law is called that, or it predicts no loss of a size and tokens.
+    """
     if isinstance(prior, ChinchillaLaw):
         return prior, "the law given"
     if not isinstance(prior, str):

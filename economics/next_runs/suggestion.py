@@ -50,7 +50,7 @@ def suggest(
     max_hours: float | str | None = None,
     quantile: float | str | None = None,
     level: float = 0.95,
-    n_laws: int = 24,
+    n_laws: int = 16,
     seed: int = 0,
     reading: dict[str, Any] | None = None,
     **settings: Any,

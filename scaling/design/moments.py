@@ -64,22 +64,34 @@ class Moments:
 
     def log_se_with_each(self, chosen: Sequence[int] | Index) -> Array:
         """Return the log standard error with a set and each candidate in turn, shape (r, n)."""
-        s = _State(self, chosen)
+        return self._with(chosen, 1.0)
+
+    def log_se_without_each(self, chosen: Sequence[int] | Index) -> Array:
+        """Return the log standard error of a set less each candidate in turn, shape (r, n): for members alone."""
+        return self._with(chosen, -1.0)
+
+    def _with(self, chosen: Sequence[int] | Index, sign: float) -> Array:
+        """Add (1) or take away (-1) each candidate."""
+        s = _State(self, chosen, all_trunks=True)
         mu = (s.inverse @ (s.meat @ s.u[:, :, None]))[..., 0]
         both = np.stack([s.inverse, s.inverse @ s.meat @ s.inverse])[:, :, self._upper[0], self._upper[1]]
         q, r = np.moveaxis(self._squares @ np.moveaxis(both, 0, 2), 2, 0)  # j' H^-1 j, j' H^-1 M H^-1 j
         ju, jmu = np.moveaxis(self.rows @ np.stack([s.u, mu], axis=2), 2, 0)
-        # u with the candidate is u - step H^-1 j.
-        step = self.curvature * ju / (1.0 + self.curvature * q)
-        after = ju - step * q
-        base = np.sum(s.u * (s.meat @ s.u[:, :, None])[..., 0], axis=1)[:, None]
-        variance = base - 2.0 * step * jmu + step**2 * r + self.variance * after**2
-        if self.shared and len(chosen):
-            trunk = self.candidates.trunk
-            tu = (s.sums @ s.u[:, :, None])[..., 0]
-            ta = np.sum(self.rows * (s.sums @ s.inverse)[:, trunk], axis=2)
-            variance += 2.0 * self.shared * np.sqrt(self.variance) * (tu[:, trunk] - step * ta) * after
-        return np.asarray(0.5 * np.log(np.maximum(variance, 1e-300)))
+        # With the candidate u becomes u - step H^-1 j. What is no member may make nonsense when taken away.
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = sign * self.curvature * ju / (1.0 + sign * self.curvature * q)
+            after = ju - step * q
+            base = np.sum(s.u * (s.meat @ s.u[:, :, None])[..., 0], axis=1)[:, None]
+            variance = base - 2.0 * step * jmu + step**2 * r + sign * self.variance * after**2
+            if self.shared and len(chosen):
+                trunk = self.candidates.trunk
+                tu = (s.sums @ s.u[:, :, None])[..., 0]
+                ta = np.sum(self.rows * (s.sums @ s.inverse)[:, trunk], axis=2)
+                mates = tu[:, trunk] - step * ta
+                if sign < 0:
+                    mates = mates - np.sqrt(self.variance) * after  # a member is no mate of its own
+                variance += sign * 2.0 * self.shared * np.sqrt(self.variance) * mates * after
+            return np.asarray(0.5 * np.log(np.maximum(variance, 1e-300)))
 
     @cached_property
     def _upper(self) -> tuple[Index, Index]:
@@ -95,17 +107,20 @@ class Moments:
 class _State:
     """Inverse curvature, score variance and H^-1 g of a set."""
 
-    def __init__(self, m: Moments, chosen: Sequence[int] | Index) -> None:
+    def __init__(self, m: Moments, chosen: Sequence[int] | Index, *, all_trunks: bool = False) -> None:
         at = np.asarray(chosen, dtype=np.int64)
         rows = m.rows[:, at]
         bread = m.bread + np.swapaxes(rows, 1, 2) @ (rows * m.curvature[:, at, None])
         scores = rows * np.sqrt(m.variance[:, at, None])
         own = np.swapaxes(scores, 1, 2) @ scores
-        self.sums = np.zeros((len(rows), m.candidates.n_trunks, rows.shape[2]))
+        self.sums = np.zeros((len(rows), 0, rows.shape[2]))
         if m.shared:
-            member = np.arange(m.candidates.n_trunks)[:, None] == m.candidates.trunk[at]
-            self.sums = member.astype(float) @ scores
-            own = (1 - m.shared) * own + m.shared * (np.swapaxes(self.sums, 1, 2) @ self.sums)
+            present, mine = np.unique(m.candidates.trunk[at], return_inverse=True)
+            sums = (np.arange(len(present))[:, None] == mine).astype(float) @ scores
+            own = (1 - m.shared) * own + m.shared * (np.swapaxes(sums, 1, 2) @ sums)
+            if all_trunks:
+                self.sums = np.zeros((len(rows), m.candidates.n_trunks, rows.shape[2]))
+                self.sums[:, present] = sums
         self.meat = m.meat + own
         self.inverse = np.linalg.inv(bread)
         self.u = (self.inverse @ m.gradient[:, :, None])[..., 0]

@@ -1,7 +1,7 @@
 """Search for the set of runs that determines a quantity best for the money, or well enough for the least.
 
-Greedy addition from several beginnings, then exchange: a run, or a whole trunk, is taken out and the money
-spent again, as long as that helps (after Fedorov 1972, with costs).
+Greedy addition from several beginnings, then exchange as long as it helps (after Fedorov 1972, with costs): a
+run, or a whole trunk, is taken out and the money spent again; or a run is put in and others make room for it.
 
 What is minimised is the mean over draws of the law of the log standard error: every law that the data leave
 possible counts, a halving of the error counts the same wherever it starts, and a few draws in which the
@@ -25,10 +25,16 @@ from scaling.laws.base import Array
 _GAIN = 1e-6
 #: Passes of the exchange over all runs.
 _PASSES = 12
+#: Runs, the most telling first, that an exchange tries to put in.
+_SWAPS = 12
+#: Runs, the least telling for their cost first, that it tries to take out.
+_REMOVALS = 16
+#: Passes while the budget of the cheapest set is looked for.
+_QUICK = 2
 #: Powers of the added cost by which a gain is divided, one beginning each.
 _THRIFT = (1.0, 0.5, 0.0)
 #: How closely the budget of the cheapest set is found, as a ratio.
-_CLOSE = 1.01
+_CLOSE = 1.02
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,10 @@ class Search:
         at = tuple(sorted(positions))
         return Chosen(at, self.candidates.cost(at), self.score(at))
 
+    def greedy(self, budget: float) -> Chosen:
+        """Return the set of a single greedy pass: quick, and what `most_precise` begins with."""
+        return self.chosen(self._fill([], budget, 0.5))
+
     def most_precise(self, budget: float, starts: Iterable[Sequence[int]] = ()) -> Chosen:
         """Return the best set found whose cost is within a budget.
 
@@ -120,10 +130,10 @@ class Search:
         c = self.candidates
         low = float((c.rate * c.tokens).min())
         high = c.cost(range(len(c))) if limit is None else limit
-        best = self._reach(score, high)
+        best = self._reach(score, high) if high >= low else None
         while best is not None and best.cost > _CLOSE * low:
             middle = float(np.sqrt(low * best.cost))
-            tried = self.chosen(self._exchange(self._fill([], middle, 1.0), middle))
+            tried = self.chosen(self._exchange(self._fill([], middle, 0.5), middle, _QUICK))
             if tried.score <= score:
                 best = self._trimmed(tried, score)
             else:
@@ -143,39 +153,67 @@ class Search:
         left, here = budget - self.candidates.cost(out), self.score(out)
         while True:
             added = self.candidates.added_cost(out)
+            dear = added > left * (1 + 1e-12)
+            dear[out] = True
+            if dear.all():
+                return out
             scores = self._average(self.moments.log_se_with_each(out))
             gain = here - scores
-            gain[out] = -np.inf
-            gain[added > left * (1 + 1e-12)] = -np.inf
+            gain[dear] = -np.inf
             worth = np.where(gain > _GAIN, gain, 0.0) / added**thrift
             best = int(np.argmax(worth))
             if worth[best] <= 0:
-                return out
+                if out:
+                    return out
+                best = int(np.argmin(np.where(dear, np.inf, scores)))  # something must be begun with
             out.append(best)
             left, here = left - added[best], float(scores[best])
 
-    def _exchange(self, positions: list[int], budget: float) -> list[int]:
-        """Take out a run or a trunk and spend the money again, as long as the criterion falls."""
+    def _exchange(self, positions: list[int], budget: float, passes: int = _PASSES) -> list[int]:
+        """Take out runs and trunks, or put runs in, and spend the money again, as long as the criterion falls."""
         here, best = list(positions), self.score(positions)
-        for _ in range(_PASSES):
+        for _ in range(passes):
             before = best
-            trunk = self.candidates.trunk
-            parts = [{i} for i in here] + [
-                {i for i in here if trunk[i] == t} for t in np.unique(trunk[here]).tolist()
-            ]
-            for part in parts:
-                if not part <= set(here):
-                    continue
-                rest = [i for i in here if i not in part]
-                for thrift in (0.5, 0.0) if len(part) == 1 else (0.5,):
-                    tried = self._fill(rest, budget, thrift)
-                    score = self.score(tried)
-                    if score < best - _GAIN:
+            for part in self._parts(here, best):
+                if part <= set(here):
+                    tried = self._fill([i for i in here if i not in part], budget, 0.5)
+                    if (score := self.score(tried)) < best - _GAIN:
                         here, best = tried, score
-                        break
+            if best >= before - _GAIN:
+                here, best = self._swap(here, best, budget)
             if best >= before - _GAIN:
                 break
         return here
+
+    def _parts(self, positions: list[int], score: float) -> list[set[int]]:
+        """Return what is worth taking out: the runs that tell least for their cost, and whole trunks."""
+        without = self._average(self.moments.log_se_without_each(positions))[positions]
+        worth = np.maximum(without - score, 0.0) / self.candidates.shares(positions)
+        runs = [{positions[k]} for k in np.argsort(worth)[:_REMOVALS].tolist()]
+        trunk = self.candidates.trunk
+        return runs + [{i for i in positions if trunk[i] == t} for t in np.unique(trunk[positions]).tolist()]
+
+    def _swap(self, positions: list[int], best: float, budget: float) -> tuple[list[int], float]:
+        """Put in one of the most telling runs, and take out the least telling ones until the money suffices."""
+        scores = self._average(self.moments.log_se_with_each(positions))
+        scores[positions] = np.inf
+        alone = self.candidates.rate * self.candidates.tokens
+        for i in np.argsort(scores)[:_SWAPS].tolist():
+            if i in positions or alone[i] > budget:
+                continue
+            tried = [*positions, i]
+            while (cost := self.candidates.cost(tried)) > budget * (1 + 1e-12):
+                without = self._average(self.moments.log_se_without_each(tried))
+                saved = np.array(
+                    [cost - self.candidates.cost([k for k in tried if k != j]) for j in tried[:-1]]
+                )
+                harm = np.maximum(without[tried[:-1]] - self.score(tried), 0.0) + _GAIN
+                tried.pop(int(np.argmin(harm / np.minimum(saved, cost - budget))))
+            tried = self._fill(tried, budget, 0.5)
+            score = self.score(tried)
+            if score < best - _GAIN:
+                return tried, score
+        return positions, best
 
     def _reach(self, score: float, limit: float) -> Chosen | None:
         """Return some set of that criterion: greedy first, the best for all the money where that fails."""

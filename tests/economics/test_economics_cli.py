@@ -21,7 +21,7 @@ from economics.cli.spelling import as_commands
 ROOT = Path(__file__).parents[2]
 X1 = ROOT / "experiments" / "X1-pretraining"
 RUNNER = CliRunner()
-COMMANDS = ("cost", "compare", "budget", "gpus", "energy", "check-plan", "prices")
+COMMANDS = ("cost", "compare", "budget", "suggest", "gpus", "energy", "check-plan", "prices")
 DAY = ("--as-of", "2026-10-10")
 RUN = ("--params", "1B", "--tokens", "20B", "--gpu", "A100 SXM 80GB", "--n-gpus", "8", *DAY)
 
