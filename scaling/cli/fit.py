@@ -10,12 +10,14 @@ import typer
 
 from scaling.cli.failures import FINE, NEGATIVE
 from scaling.cli.files import outputs, write
+from scaling.cli.law import is_law_fit, law_document, read_law_fit
 from scaling.cli.options import Builtin, Fitting, Json, Reading, takes_groups
 from scaling.cli.output import as_options, note, say, say_json, warnings_told
 from scaling.cli.source import open_input, read_fit
 from scaling.errors import IdentificationWarning
 
 if TYPE_CHECKING:
+    from scaling.law_fit import LawFit
     from scaling.result import ChinchillaFit
 
 Source = Annotated[
@@ -30,25 +32,38 @@ def fit(
     fitting: Fitting,
     source: Source = None,
     builtin: Builtin = None,
+    law: Annotated[
+        str | None,
+        typer.Option(
+            help="Another law: coupled, data-constrained, kaplan, overtraining, power or repetition-penalty.",
+            metavar="NAME",
+        ),
+    ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the fit here, for the other commands.")] = None,
     as_json: Json = False,
 ) -> int:
-    """Fit L(N, D) = E + A/N^alpha + B/D^beta and say what the runs determine."""
+    """Fit L(N, D) = E + A/N^alpha + B/D^beta, or another law, and say what the runs determine."""
     if save is not None:
         outputs([save], source)
     with warnings_told(*(() if as_json else (IdentificationWarning,))):
-        result = read_fit(open_input(source, builtin), reading, fitting)
+        data = open_input(source, builtin)
+        if law in (None, "chinchilla") and not is_law_fit(data):
+            result: ChinchillaFit | LawFit = read_fit(data, reading, fitting)
+        else:
+            result = read_law_fit(data, reading, fitting, law)
     if save is not None:
         write(save, result.to_json())
         note(f"saved {save}")
     if as_json:
-        say_json(fit_document(result))
+        from scaling.law_fit import LawFit
+
+        say_json(law_document(result) if isinstance(result, LawFit) else fit_document(result))
     else:
         say(as_options(result.summary()))
     return verdict_code(result)
 
 
-def verdict_code(fit: ChinchillaFit) -> int:
+def verdict_code(fit: ChinchillaFit | LawFit) -> int:
     """Return the exit code of a fit: negative where the data do not determine the law."""
     return NEGATIVE if fit.verdict == "not identified" else FINE
 
