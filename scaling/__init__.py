@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from scaling.answers import Optimum as Optimum
     from scaling.architecture import Arch as Arch
     from scaling.audit import Audit as Audit
+    from scaling.compare import compare_laws as compare_laws
     from scaling.coupled import fit_coupled as fit_coupled
     from scaling.data_constrained import (
         fit_data_constrained as fit_data_constrained,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         hardware_flops_per_token as hardware_flops_per_token,
         training_flops as training_flops,
     )
+    from scaling.foresight import leave_future_out as leave_future_out
     from scaling.isoflop import fit_isoflop as fit_isoflop
     from scaling.law_fit import LawFit as LawFit
     from scaling.law_names import fit_law as fit_law
@@ -99,6 +101,7 @@ _EXPORTS = {
     "UnknownArchError": "scaling.published_archs",
     "arch": "scaling.published_archs",
     "arch_names": "scaling.published_archs",
+    "compare_laws": "scaling.compare",
     "datasets": "scaling.datasets",
     "design": "scaling.design",
     "fit_chinchilla": "scaling.fit",
@@ -113,6 +116,7 @@ _EXPORTS = {
     "flops_per_token": "scaling.flops",
     "hardware_flops_per_token": "scaling.flops",
     "isoflop": "scaling.isoflop",
+    "leave_future_out": "scaling.foresight",
     "load_runs": "scaling.table",
     "optima": "scaling.optima",
     "plots": "scaling.plots",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scaling.cli import audit, datasets, fit, isoflop, plot, predict, report
+from scaling.cli import audit, compare_laws, datasets, fit, isoflop, plot, predict, report
 from scaling.cli.group import program
 
 _HELP = (
@@ -19,6 +19,14 @@ _EPILOG = (
 
 app = program("scaling", _HELP, _EPILOG)
 
-for _command in (fit.fit, predict.predict, audit.audit, plot.plot, report.report, isoflop.isoflop):
+for _command in (
+    fit.fit,
+    predict.predict,
+    audit.audit,
+    plot.plot,
+    report.report,
+    isoflop.isoflop,
+    compare_laws.compare_laws,
+):
     app.command()(_command)
 app.add_typer(datasets.app, name="datasets")

@@ -80,12 +80,12 @@ def one_budget(tmp_path) -> Path:
 def test_help_lists_every_command(words):
     done = scaling(*words)
     assert done.exit_code == 0
-    for command in ("fit", "predict", "audit", "plot", "report", "isoflop", "datasets"):
+    for command in ("fit", "predict", "audit", "plot", "report", "isoflop", "compare-laws", "datasets"):
         assert command in done.stdout
 
 
 def test_every_command_takes_json():
-    for command in ("fit", "predict", "audit", "plot", "report", "isoflop", "datasets"):
+    for command in ("fit", "predict", "audit", "plot", "report", "isoflop", "compare-laws", "datasets"):
         assert "--json" in scaling(command, "--help").stdout
 
 
@@ -565,6 +565,24 @@ def test_isoflop():
     assert list(got["frontiers"]) == ["parabola"]
     refused = answer("isoflop", "--builtin", "cpu_sweep", code=1)
     assert "too_few_points" in refused["error"]["message"]
+
+
+def test_compare_laws():
+    words = (
+        "compare-laws",
+        "--builtin",
+        "hoffmann2022",
+        "--law",
+        "chinchilla",
+        "--law",
+        "power",
+        "--share",
+        "0.65",
+    )
+    done = scaling(*words)
+    assert done.exit_code == 0 and "152 predict 82" in done.stdout
+    assert [law["name"] for law in answer(*words)["laws"]] == ["chinchilla", "power"]
+    assert scaling(*words[:-1], "65").exit_code == 2
 
 
 def test_plot(saved, tmp_path):
