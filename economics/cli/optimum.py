@@ -133,6 +133,9 @@ def data(
     ] = None,
     flops: Flops = None,
     usd: Usd = None,
+    worth: Annotated[
+        float, typer.Option(help="A repetition pays while its token is worth this share of a new one.")
+    ] = 0.5,
     r_d: Annotated[
         float | None, typer.Option("--r-d", help="R_D: a repetition is worth exp(-r/R_D); 15.4 as published.")
     ] = None,
@@ -156,12 +159,14 @@ def data(
             from scaling.optima import data_limited_optimal
 
             assert flops is not None
-            return data_limited_optimal(fit, unique, flops, repetition=repetition, unidentified=how)
+            return data_limited_optimal(
+                fit, unique, flops, repetition=repetition, worth_share=worth, unidentified=how
+            )
         from economics.decide import best_for_budget
 
         return best_for_budget(
-            usd, fit, unique_tokens=unique, repetition=repetition, quantile=quantile, unidentified=how,
-            **settings_of(costing),
+            usd, fit, unique_tokens=unique, repetition=repetition, worth_share=worth, quantile=quantile,
+            unidentified=how, **settings_of(costing),
         )  # fmt: skip
 
     return answer(ask, source, builtin, law, as_json)

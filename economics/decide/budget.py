@@ -24,7 +24,7 @@ from economics.decide.machines import (
     served_tokens,
     settled,
 )
-from economics.decide.repeated import Repeated, plain_or_repeated
+from economics.decide.repeated import NewData, Repeated, plain_or_repeated
 from economics.decide.result import Option, PricedOptimum
 from economics.decide.search import Found, find
 from economics.decide.tasks import Within
@@ -52,6 +52,7 @@ def best_for_budget(
     serving: Mapping[str, Any] | None = None,
     unique_tokens: float | str | None = None,
     repetition: Repetition = MUENNIGHOFF,
+    worth_share: float = 0.5,
     quantile: float | str = 0.5,
     level: float | None = None,
     unidentified: Unidentified = "raise",
@@ -72,8 +73,8 @@ def best_for_budget(
         Arguments of `inference_cost` for it; by default on the GPU of the training.
     unique_tokens : float or str, optional
         Distinct tokens there are: more are seen again, at the worth that `repetition` says.
-    repetition : Repetition
-        See `scaling.optima.Repetition`.
+    repetition, worth_share
+        What a repetition is worth, and until when it pays: as in `scaling.optima.data_limited_optimal`.
     quantile : float or str
         Which quantile of the cost must equal the money: 0.9 is safe.
     level : float, optional
@@ -103,7 +104,8 @@ def best_for_budget(
         subject(fit, level, unidentified), read_quantile(quantile), life, read_serving(served, serving)
     )
     what = f"lowest loss for {dollars(money)}"
-    return _within(asked, money, "usd", what, read_settings(settings), unique_tokens, repetition)
+    data = plain_or_repeated(unique_tokens, repetition, worth_share)
+    return _within(asked, money, "usd", what, read_settings(settings), data)
 
 
 def best_by_deadline(
@@ -113,6 +115,7 @@ def best_by_deadline(
     up_to: int | str | None = None,
     unique_tokens: float | str | None = None,
     repetition: Repetition = MUENNIGHOFF,
+    worth_share: float = 0.5,
     quantile: float | str = 0.5,
     level: float | None = None,
     unidentified: Unidentified = "raise",
@@ -129,7 +132,7 @@ def best_by_deadline(
         The most GPUs: 1, 2, 4, 8, 16 ... are tried. Instead of ``n_gpus`` among the settings.
     quantile : float or str
         Which quantile of the hours must equal the deadline: 0.9 is safe.
-    unique_tokens, repetition, level, unidentified, settings
+    unique_tokens, repetition, worth_share, level, unidentified, settings
         As in `best_for_budget`.
 
     Returns
@@ -149,6 +152,7 @@ def best_by_deadline(
         raise DataError("give n_gpus or up_to: the hours need a number of GPUs", column="n_gpus")
     asked = _Asked(subject(fit, level, unidentified), read_quantile(quantile), 0.0, None)
     what = f"lowest loss within {duration(limit)}"
+    data = plain_or_repeated(unique_tokens, repetition, worth_share)
     counts = [whole("n_gpus", given["n_gpus"])] if up_to is None else _counts(whole("up_to", up_to))
     tried: list[tuple[float, int]] = []
     failures: list[tuple[str, str]] = []
@@ -168,7 +172,7 @@ def best_by_deadline(
     chosen = min(tried)[1] if tried else counts[0]
     order = sorted(range(len(options)), key=lambda i: tried[i])
     return _within(
-        asked, limit, "hours", what, {**given, "n_gpus": chosen}, unique_tokens, repetition,
+        asked, limit, "hours", what, {**given, "n_gpus": chosen}, data,
         tuple(options[i] for i in order), tuple(failures),
     )  # fmt: skip
 
@@ -196,13 +200,11 @@ def _within(
     of: str,
     what: str,
     settings: dict[str, Any],
-    unique_tokens: Any,
-    repetition: Repetition,
+    data: NewData,
     options: tuple[Option, ...] = (),
     failures: tuple[tuple[str, str], ...] = (),
 ) -> PricedOptimum:
     """Search, at every worth of a repetition that may be, and put the answer together."""
-    data = plain_or_repeated(unique_tokens, repetition)
     given_settings, answers = settings, []
     for loss in data.losses:
         found, run, task = _search(asked, limit, of, settings, loss)

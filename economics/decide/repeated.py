@@ -39,10 +39,13 @@ class Repeated(NewData):
     repetition : Repetition or None
     values : sequence of float
         R_D behind each loss.
+    worth_share : float
+        As in `scaling.optima.data_limited_optimal`.
     """
 
     repetition: Repetition | None = None
     values: Sequence[float] = ()
+    worth_share: float = 0.5
 
     def spanned(
         self, s: Subject, best: PricedOptimum, answers: Sequence[tuple[Found, RunCost, Within]]
@@ -70,7 +73,7 @@ class Repeated(NewData):
         whole: dict[str, Any] = {name: spanning(several[0], several) for name, several in made.items()}
         further = {
             "epochs": whole.pop("epochs"),
-            "epochs_worth": self.repetition.epochs_until(0.5),
+            "epochs_worth": self.repetition.epochs_until(self.worth_share),
             "token_worth": whole.pop("token_worth"),
         }
         known = repetition_findings(further["epochs"], self.repetition, has_interval=s.has_draws)
@@ -79,7 +82,7 @@ class Repeated(NewData):
         return replace(best, **whole, more={**more, **further}, findings=(*best.findings, *known))
 
 
-def plain_or_repeated(unique_tokens: Any, repetition: Repetition) -> NewData:
+def plain_or_repeated(unique_tokens: Any, repetition: Repetition, worth_share: float = 0.5) -> NewData:
     """Return what data there are.
 
     Raises
@@ -92,8 +95,9 @@ def plain_or_repeated(unique_tokens: Any, repetition: Repetition) -> NewData:
     u = positive("unique_tokens", unique_tokens, "distinct tokens there are, such as '10B'")
     if not isinstance(repetition, Repetition):
         raise DataError(f"repetition must be a Repetition, got {repetition!r}", column="repetition")
+    repetition.epochs_until(worth_share)  # refuses what is no share before anything is looked for
     losses = tuple(_loss(u, r_d, r_n) for r_d, r_n in repetition.pairs)
-    return Repeated(u, losses, repetition, tuple(r_d for r_d, _ in repetition.pairs))
+    return Repeated(u, losses, repetition, tuple(r_d for r_d, _ in repetition.pairs), worth_share)
 
 
 def _loss(unique: float, r_d: float, r_n: float) -> Loss:

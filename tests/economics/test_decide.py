@@ -190,7 +190,8 @@ def test_scarce_data_for_money():
     assert best.params.value == pytest.approx(known.params.value, rel=5e-3)
     assert best.loss.value == pytest.approx(known.loss.value, rel=1e-7)
     assert best.more["epochs"].value == pytest.approx(known.more["epochs"].value, rel=5e-3)
-    wide = best_for_budget(money, T, unique_tokens=5e9, **PLAIN)
+    wide = best_for_budget(money, T, unique_tokens=5e9, worth_share=0.8, **PLAIN)
+    assert wide.more["epochs_worth"].value == pytest.approx(1 + MUENNIGHOFF.R_D * np.log(1 / 0.8))
     assert wide.more["epochs"].low < wide.more["epochs"].value < wide.more["epochs"].high
     assert wide.finding("repetition_uncertain") is not None and "one_run" not in wide.more
 
