@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from economics.run_numbers import share
-from scaling.design import Known, believe
+from scaling.design import Known, believe, single_laws
 from scaling.errors import DataError, NotIdentifiedError
 from scaling.findings import Finding
 from scaling.jacobian import gradient
-from scaling.laws.chinchilla import COEFFICIENTS, ChinchillaLaw
+from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.published import published
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def gather(
     if table is not None:
         known = Known(table.params, table.tokens, _clusters(table, fit))
     if fit is not None and not open_ and prior is None:
-        law, laws = fit.law, _spaced(fit.draws, n_laws)
+        law, laws = fit.law, tuple(single_laws(fit.draws, n_laws))
         basis = f"{len(table or ())} runs, whose fit identifies the law ({fit.verdict}): {n_laws} bootstrap draws of it"
     else:
         start, name = published_prior(PRIOR if prior is None else prior)
@@ -185,12 +185,6 @@ def published_prior(prior: str | ChinchillaLaw) -> tuple[ChinchillaLaw, str]:
     if not isinstance(found.law, ChinchillaLaw):
         raise DataError(f"{prior} has no L(N, D) to plan with: give another prior", column="prior")
     return found.law, prior if prior not in _SHORT else f"{prior} ({found.name})"
-
-
-def _spaced(draws: ChinchillaLaw, n: int) -> tuple[ChinchillaLaw, ...]:
-    """Return n of the draws, evenly spaced."""
-    at = np.unique(np.linspace(0, draws.E.size - 1, n).round().astype(int))
-    return tuple(ChinchillaLaw(*(float(getattr(draws, name)[i]) for name in COEFFICIENTS)) for i in at)
 
 
 def _clusters(table: RunTable, fit: ChinchillaFit | None) -> Any:

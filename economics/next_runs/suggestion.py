@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 #: GPT-2's vocabulary.
 VOCAB = 50257
-_DRAWS = 4000
 #: Times that a precision is aimed at a little more closely.
 _TRIES = 4
 
@@ -198,7 +197,7 @@ def _found(search: Search, se: _Errors, wanted: float | None, left: float | None
 
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Check arguments of `cost`: one GPU and few draws by default."""
+    """Check arguments of `cost`: one GPU by default."""
     allowed = set(inspect.signature(cost).parameters) - {"N", "D", "arch", "N_active"}
     for name in sorted(set(settings) - allowed):
         found = name in ("N", "D", "arch", "params", "tokens")
@@ -209,7 +208,7 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
         )
         raise DataError(f"{name} {why}", column=name)
     given = {k: v for k, v in settings.items() if v is not None or k == "checkpoint_every"}
-    return {"n_gpus": 1, "draws": _DRAWS, "seq_len": 1024, **given}
+    return {"n_gpus": 1, **given}
 
 
 def _money(budget: float | str) -> float:

@@ -2,6 +2,7 @@
 
 from scaling.design.candidates import COOLDOWN, Candidates, grid_candidates
 from scaling.design.moments import Known, Moments, moments
+from scaling.design.plan import DesignedRuns, design_runs, single_laws
 from scaling.design.predicted import Suggestion, predicted_se, suggest_runs
 from scaling.design.prior import SPREAD, Belief, believe
 from scaling.design.search import Chosen, Search
@@ -12,13 +13,16 @@ __all__ = [
     "Belief",
     "Candidates",
     "Chosen",
+    "DesignedRuns",
     "Known",
     "Moments",
     "Search",
     "Suggestion",
     "believe",
+    "design_runs",
     "grid_candidates",
     "moments",
     "predicted_se",
+    "single_laws",
     "suggest_runs",
 ]

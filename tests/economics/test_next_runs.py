@@ -72,7 +72,7 @@ def test_a_run_costs_what_cost_says() -> None:
     layers, width, heads, ffn = (int(w) for w in run.shape.replace(",", "").split() if w.isdigit())
     arch = Arch(layers=layers, d_model=width, heads=heads, d_ff=ffn, vocab=50257)
     assert arch.params_total == run.params
-    alone = cost(arch=arch, D=run.tokens, n_gpus=1, seq_len=1024, overheads={"start_hours": 0}, **GPU)
+    alone = cost(arch=arch, D=run.tokens, n_gpus=1, overheads={"start_hours": 0}, **GPU)
     assert run.usd == pytest.approx(alone.usd.value, rel=0.05)  # but for the storage of its data
     assert run.hours == pytest.approx(alone.wall_hours.value, rel=0.01)
 

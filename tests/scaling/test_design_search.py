@@ -20,13 +20,14 @@ from experiments.benchmarks.design import (
     law_of,
     searcher,
 )
-from scaling import DataError, RunTable
+from scaling import DataError, RunTable, fit_chinchilla
 from scaling.design import (
     SPREAD,
     Candidates,
     Known,
     Search,
     believe,
+    design_runs,
     grid_candidates,
     moments,
     predicted_se,
@@ -35,7 +36,7 @@ from scaling.laws.chinchilla import attach
 from scaling.newton import Objective
 from scaling.solver import solve_global
 from scaling.targets import target_function
-from tests.scaling.fit_worlds import BESIROGLU, crossed
+from tests.scaling.fit_worlds import BESIROGLU, crossed, table
 
 LAW = law_of(PRIOR)
 
@@ -216,6 +217,45 @@ def test_the_plan_of_three_runs_identifies_nothing() -> None:
     assert Design.of(three, [0, 1, 2]).predicted(LAW, TARGET, 0.01, 0.5) == math.inf
 
 
+# --- the search put together -----------------------------------------------------------------------
+
+
+def test_runs_are_designed_for_what_is_at_hand() -> None:
+    c = small()
+    fit = fit_chinchilla(table(6, 4, noise=0.004), n_boot=60)
+    found = design_runs(fit, TARGET, c, sigma=0.004, budget=20.0, n_laws=6)
+    assert found.cost <= 20.0 and found.cost == pytest.approx(c.cost(found.positions))
+    assert (found.se_after < found.se_before).all() and found.se_before.shape == (6,)
+    one = design_runs(fit.runs, TARGET, c, law=fit.law, sigma=0.004, budget=20.0)
+    plan = (np.append(fit.runs.params, c.params[list(one.positions)]),
+            np.append(fit.runs.tokens, c.tokens[list(one.positions)]))  # fmt: skip
+    groups = np.append(np.arange(24), 24 + c.trunk[list(one.positions)])
+    exact = predicted_se(plan, TARGET, law=fit.law, sigma=0.004, rho=0.5, groups=groups)
+    assert one.se_after == pytest.approx([exact], rel=1e-9)
+    nothing = design_runs(None, "params_exponent", c, law=fit.draws, sigma=0.004, budget=20.0, n_laws=6)
+    assert np.isinf(nothing.se_before).all() and "from infinite to" in str(nothing)
+
+
+def test_a_standard_error_is_reached_or_said_not_to_be() -> None:
+    c = small()
+    options: Any = {"law": LAW, "sigma": 0.004}
+    found = design_runs(None, TARGET, c, se=0.5, **options)
+    assert found.reached and found.se_after == pytest.approx([0.5], rel=0.1)
+    dear = design_runs(None, TARGET, c, se=0.01, budget=20.0, **options)
+    assert not dear.reached and dear.cost <= 20.0
+    for wrong, message in (
+        ({}, "give a budget"),
+        ({"se": -1}, "se must be"),
+        ({"budget": 0.001}, "pays for none"),
+    ):
+        with pytest.raises(DataError, match=message):
+            design_runs(None, TARGET, c, **wrong, **options)
+    with pytest.raises(DataError, match="give law="):
+        design_runs(None, TARGET, c, budget=9, sigma=0.01)
+    with pytest.raises(DataError, match="4 groups"):
+        design_runs(([1e8] * 5, [1e9] * 5), TARGET, c, budget=9, groups=[0] * 4, **options)
+
+
 # --- what is believed ------------------------------------------------------------------------------
 
 
@@ -247,9 +287,9 @@ def test_runs_draw_a_prior_to_themselves() -> None:
 def test_few_runs_narrow_what_they_speak_of() -> None:
     """Runs at D = 20 N say their own losses, and leave D* about as open as the prior has it."""
     n = np.geomspace(2e7, 2e8, 6)
-    table = RunTable.from_arrays(params=n, tokens=20 * n, loss=0.7 * BESIROGLU.loss(n, 20 * n))
-    known = Known(table.params, table.tokens, np.arange(6))
-    alone, informed = (believe(LAW, (6e7, 1.3e9), *a, sigma=0.003, n=400) for a in ((), (known, table.loss)))
+    runs = RunTable.from_arrays(params=n, tokens=20 * n, loss=0.7 * BESIROGLU.loss(n, 20 * n))
+    known = Known(runs.params, runs.tokens, np.arange(6))
+    alone, informed = (believe(LAW, (6e7, 1.3e9), *a, sigma=0.003, n=400) for a in ((), (known, runs.loss)))
     assert informed.scale == pytest.approx(0.7, rel=0.01)
 
     def spread(belief: Any, what: Any) -> float:
