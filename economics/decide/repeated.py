@@ -15,7 +15,7 @@ from economics.run_numbers import positive
 from economics.run_result import RunCost
 from scaling.errors import DataError
 from scaling.laws.chinchilla import ChinchillaLaw
-from scaling.optima.data_limited import repeating, repetition_findings, spanning
+from scaling.optima.data_limited import WORTH, repeating, repetition_findings, spanning
 from scaling.optima.repetition import Repetition, worth
 from scaling.optima.subject import Subject
 
@@ -65,9 +65,7 @@ class Repeated(NewData):
                 "flops": s.estimate(6.0 * found.drawn.params * found.drawn.tokens, 6.0 * n * d, "C", "FLOP"),
                 "loss": s.estimate(found.losses, float(task.loss(s.law, n, d)), "loss", s.loss_unit),
                 "epochs": s.estimate(epochs, d / self.unique, "epochs", "epochs"),
-                "token_worth": s.estimate(
-                    worth(epochs, r_d), float(worth(d / self.unique, r_d)), "worth of the next token"
-                ),
+                "token_worth": s.estimate(worth(epochs, r_d), float(worth(d / self.unique, r_d)), WORTH),
             }.items():
                 made.setdefault(name, []).append(one)
         whole: dict[str, Any] = {name: spanning(several[0], several) for name, several in made.items()}

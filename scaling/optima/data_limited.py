@@ -25,6 +25,8 @@ from scaling.units import format_count
 if TYPE_CHECKING:
     from scaling.result import ChinchillaFit
 
+#: Name of what the next token is worth.
+WORTH = "worth of the next token"
 #: Nodes of the search over ln N, one for every factor of about 1.5.
 _NODES = 80
 
@@ -182,7 +184,7 @@ def _at(s: Subject, u: float, c: float, law: Any, r_d: float, r_n: float) -> _An
     lost = [np.where(x > 1.0, a - b, 0.0) for x, a, b in ((e, loss, free[0]), (es, losses, free[1]))]
     more = {
         "epochs": s.estimate(es, e, "epochs", "epochs"),
-        "token_worth": s.estimate(worth(es, r_d), float(worth(e, r_d)), "worth of the next token"),
+        "token_worth": s.estimate(worth(es, r_d), float(worth(e, r_d)), WORTH),
         "loss_lost": s.estimate(lost[1], float(lost[0]), "lost to the lack of data", s.loss_unit),
     }
     return _Answer(Optimum(**{**vars(made), "flops": flops}), more)
@@ -191,7 +193,9 @@ def _at(s: Subject, u: float, c: float, law: Any, r_d: float, r_n: float) -> _An
 def spanning(best: Estimate, others: list[Estimate]) -> Estimate:
     """Return an estimate whose interval holds those of others; their values alone where they have none."""
     ends = [x for e in others for x in (e.value, e.low, e.high) if not math.isnan(x)]
-    return replace(best, low=min(ends), high=max(ends))
+    # What is worth a share of something is worth no more than it, whatever the interval was stretched by.
+    most = 1.0 if best.name == WORTH else math.inf
+    return replace(best, low=min(ends), high=min(max(ends), most))
 
 
 def repetition_findings(
