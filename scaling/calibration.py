@@ -46,6 +46,8 @@ _MOST = 9.0
 _WIDEST = (1.0, 0.3, 1.0, 0.3, 0.5)
 #: Scatter below this is rounding of the table: four digits of a loss.
 _ROUNDED = 1e-4
+#: Standard error below which the draws of a law are one law: exact losses.
+_EXACT = 1e-6
 
 
 class Prior(NamedTuple):
@@ -207,7 +209,7 @@ def rollout_samples(fit: ChinchillaFit) -> tuple[Sample, ...]:
 
 
 def _sample(fit: ChinchillaFit, r: Rollout, noise: float, square: float) -> Sample:
-    error = r.error[r.beyond]
+    error, square = r.error[r.beyond], max(square, _EXACT**2)
     excess = max(float(np.mean(error**2)) - noise**2, 0.0)
     units = len(np.unique(fit.cluster[r.inside]))
     return Sample(units, excess / square, float(np.mean(error)) / math.sqrt(square))

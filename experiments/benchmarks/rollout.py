@@ -27,7 +27,10 @@ from scaling import ChinchillaFit, RunTable, ScalingError, ScalingWarning, fit_c
 from scaling.calibration import PUBLISHED, Calibration, Prior, Sample, calibrate, rollout_samples
 from scaling.foresight import cuts_at, interval_score
 from scaling.laws.base import Array, Mask
+from scaling.laws.chinchilla import attach
+from scaling.newton import Objective
 from scaling.single_run import law_error, offsets
+from scaling.solver import solve_global
 
 SHARES = (0.4, 0.55, 0.7)
 LEVEL = 0.95
@@ -138,14 +141,13 @@ def _halves(runs: RunTable) -> list[Mask]:
 
 
 def _conformal(runs: RunTable, fitted: Mask) -> float:
-    """Return the split-conformal half-width; nan where the rows fitted determine no law, or are all."""
+    """Return the split-conformal half-width; nan where no rows are left to calibrate on."""
     if fitted.all():
         return float("nan")
-    try:
-        law = fit_chinchilla(runs.select(fitted), n_boot=0).law
-    except ScalingError:
-        return float("nan")
-    rest = runs.select(~fitted)
+    half, rest = runs.select(fitted), runs.select(~fitted)
+    log_loss, one = np.log(half.loss), np.ones(len(half))
+    attached = attach(half.params, half.tokens, log_loss)
+    law = attached.law(solve_global(Objective(attached.form, log_loss, one, one, 1e-3))[0])
     size = np.sort(np.abs(np.log(rest.loss) - np.log(law.loss(rest.params, rest.tokens))))
     return float(size[min(int(np.ceil(LEVEL * (size.size + 1))), size.size) - 1])
 

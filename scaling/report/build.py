@@ -171,6 +171,7 @@ def _fitted(fit: ChinchillaFit, head: answer.Answer) -> dict[str, Any]:
         "sizes": tables.sizes(fit, head),
         "budgets": tables.budgets(fit),
         "next_runs": outlook.next_runs(fit, head),
+        "foresight": outlook.foresight(fit),
         "how": _how(fit),
         "counted": _counted(fit.runs),
     }

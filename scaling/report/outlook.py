@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from scaling.result import ChinchillaFit
     from scaling.runs import RunTable
 
+#: Shares of the runs that predict the rest, and refits of each: more would take longer than the page.
+_CUTS, _CUT_REFITS = (0.5, 0.65, 0.8), 100
+
 
 @dataclass(frozen=True)
 class Isoflop:
@@ -27,6 +30,14 @@ class Isoflop:
 
     sentences: tuple[str, ...]
     table: Table | None
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """What the smaller runs would have said of the larger: in words, and every cut."""
+
+    sentence: str
+    table: Table
 
 
 def isoflop(runs: RunTable, fit: ChinchillaFit | None) -> Isoflop:
@@ -134,6 +145,37 @@ def _far_ratio(runs: RunTable, suggested: tuple[tuple[float, float], ...]) -> st
         f"{number(high, 2)}, such a run measures the law, as that is where the terms of N and D come apart; it is no "
         "model to use, and it counts on the law holding out there."
     )
+
+
+def foresight(fit: ChinchillaFit) -> Foresight:
+    """Ask whether these points would have predicted their own largest runs."""
+    from scaling.foresight import leave_future_out
+
+    seen = leave_future_out(fit, shares=_CUTS, n_boot=_CUT_REFITS, level=fit.settings.level)
+    rows = []
+    for c in seen.cuts:
+        start = (flops_text(c.flops), str(c.n_below), str(c.n_above), f"{c.decades:.1f}", c.verdict)
+        if c.verdict == "refused":
+            rows.append((*start, "–", "–", "–"))
+            continue
+        error = f"{100 * c.error:+.2g}%".replace("-", "−")
+        rows.append((*start, error, f"{100 * c.coverage:.0f}%", f"{100 * c.width:.2g}%"))
+    level = percent(fit.settings.level, 3)
+    names = (
+        "fitted up to, FLOP",
+        "runs",
+        "predicts",
+        "decades",
+        "law below",
+        "median error",
+        f"inside {level}",
+        "width",
+    )
+    basis = fit.calibration
+    said = f"{seen.sentence()}. Predictions of one run on this page have {basis}."
+    if basis.finding is not None:
+        said = f"{said} {basis.finding.message}"
+    return Foresight(said, Table(names, tuple(rows), (4,)))
 
 
 def params_spread(fit: ChinchillaFit, head: Answer) -> str:

@@ -31,10 +31,12 @@ def fit_of(name: str, **options):
 
 @pytest.fixture(scope="module", autouse=True)
 def coarse_profiles():
-    """Profile the objective on fewer points: their number is not what is tested here."""
+    """Profile the objective on fewer points and leave less future out: how much is not what is tested here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("scaling.profile._GRID", 7)
         patch.setattr("scaling.plots.objective.profile_data.__defaults__", (20,))
+        patch.setattr("scaling.report.outlook._CUTS", (0.65,))
+        patch.setattr("scaling.report.outlook._CUT_REFITS", 40)
         yield
 
 
@@ -474,3 +476,15 @@ def test_findings_in_words(hoffmann, finding, said, helps):
 )
 def test_phrases(got, said):
     assert got == said
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_the_page_says_whether_small_runs_foresaw_large_ones(hoffmann):
+    report = build_report(hoffmann)
+    text = text_of(report)
+    assert "Would these points have predicted their own largest runs?" in text
+    assert "Yes, within what was said: of the larger runs, 100% came out inside the 95% intervals" in text
+    assert "after 6 cuts of these runs and published tables" in text
+    assert "| 2.13e20 | 152 | 82 | 1.8 | identified |" in report.prediction
+    small = text_of(build_report(fit_chinchilla(**straight(4), n_boot=60)))
+    assert "taken from published tables alone" in small
