@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping
+from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,10 +88,27 @@ def svg(fit: ChinchillaFit, kind: str, *, data: pd.DataFrame | None = None) -> s
 
     The same fit gives the same bytes. Ids start with the kind, so that several plots fit on one page.
     """
-    file = io.BytesIO()
     shown = plot_data(fit, kind) if data is None else data
-    _write(lambda ax: draw(fit, kind, ax, data=shown), file, "svg", SIZES.get(kind, SIZE))
-    return _inline(file.getvalue().decode(), kind)
+    return inline_svg(lambda ax: draw(fit, kind, ax, data=shown), kind, KINDS[kind], SIZES.get(kind, SIZE))
+
+
+def inline_svg(paint: Callable[[Axes], Any], name: str, label: str, size: tuple[float, float] = SIZE) -> str:
+    """Return any picture as an ``<svg>`` element to put inside an HTML page.
+
+    Parameters
+    ----------
+    paint : callable
+        Draws on the axes it is given.
+    name : str
+        Unlike that of other pictures of the page: ids start with it.
+    label : str
+        What it shows, for readers who cannot see it.
+    size : (float, float)
+        Width and height in inches.
+    """
+    file = io.BytesIO()
+    _write(paint, file, "svg", size)
+    return _inline(file.getvalue().decode(), name, label)
 
 
 def save(fit: ChinchillaFit, kind: str, path: str | Path, *, dpi: int = 160) -> tuple[Path, Path]:
@@ -198,7 +216,7 @@ def _write(
         figure.savefig(file, format=form, dpi=dpi, metadata=metadata)
 
 
-def _inline(text: str, kind: str) -> str:
+def _inline(text: str, kind: str, label: str) -> str:
     """Make a whole SVG file of matplotlib an element to put inside a page, and smaller.
 
     Coordinates keep two decimals (of a point), markers in a row share one style, ids that nothing refers
@@ -218,7 +236,7 @@ def _inline(text: str, kind: str) -> str:
     text = re.sub(r"M (\S+) (\S+)L(\S+) \2\n?(?=[M\"])", _dot, text)
     text = re.sub(r'(?:<use [^>]* style="([^"]*)"/>\n)(?:<use [^>]* style="\1"/>\n)+', _hoist, text)
     style = "stroke-linejoin:round;stroke-linecap:butt"
-    return text.replace("<svg", f'<svg role="img" aria-label="{KINDS[kind]}" style="{style}"', 1)
+    return text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}" style="{style}"', 1)
 
 
 def _dot(match: re.Match[str]) -> str:
