@@ -19,6 +19,7 @@ def activations(model: nn.Module, tokens: Tensor, place: Place) -> dict[str, flo
     return {f"rms_{i}": value for i, value in enumerate(torch.stack(found).tolist())}
 
 
+@torch.no_grad()
 def norms(optimizer: torch.optim.AdamW, params: list[Tensor], old: list[Tensor]) -> tuple[Tensor, ...]:
     """Return the norms of the weights, of Adam's second moments, and of the update from the `old` weights.
 

@@ -292,7 +292,7 @@ def update(model: nn.Module, optimizer: torch.optim.AdamW, batch: Tensor, step: 
     params = [p for group in optimizer.param_groups for p in group["params"]]
     norm = nn.utils.clip_grad_norm_(params, config.clip)
     finite = torch.isfinite(norm) & torch.isfinite(loss)
-    torch._foreach_copy_(old, params)
+    torch._foreach_copy_(old, [p.detach() for p in params])  # else each step would lengthen a graph
     vars(optimizer)["found_inf"] = (~finite).float()  # where it is 1, fused AdamW changes nothing
     optimizer.step()
     optimizer.zero_grad()
