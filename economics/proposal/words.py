@@ -118,8 +118,8 @@ def _first(p: Proposal) -> str:
         return ""
     if learning.worth:
         return (
-            f"Learning first may pay: the size is expected to lose {small(learning.regret_mean)} of loss because the law "
-            f"is not known better, and {dollars(split.usd)} of next runs cost {small(split.loss_lost)}."
+            f"Learning first may pay: the size is expected to lose {small(learning.regret_mean)} of loss because the "
+            f"law is not known better, and {dollars(split.usd)} of next runs cost {small(split.loss_lost)}."
         )
     return (
         f"Learning first does not pay for this run: not knowing the law better is expected to lose "
