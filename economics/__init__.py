@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from economics.price_search import fixed_price as fixed_price, prices as prices
     from economics.price_skypilot import import_skypilot as import_skypilot
     from economics.price_user import add_price as add_price
+    from economics.proposal.making import plan as plan
+    from economics.proposal.result import Proposal as Proposal
     from economics.run_compare import RunComparison as RunComparison, WhatIf as WhatIf
     from economics.run_cost import cost as cost
     from economics.run_result import RunCost as RunCost
@@ -111,6 +113,7 @@ _EXPORTS = {
     "PriceQuote": "economics.price_quote",
     "PriceRow": "economics.price_rows",
     "PricedOptimum": "economics.decide",
+    "Proposal": "economics.proposal.result",
     "RunComparison": "economics.run_compare",
     "RunCost": "economics.run_result",
     "Sensitivity": "economics.run_sensitivity",
@@ -142,6 +145,7 @@ _EXPORTS = {
     "mfu_model": "economics.mfu",
     "optimal_interval": "economics.interruptions",
     "parse_mfu": "economics.utilisation",
+    "plan": "economics.proposal.making",
     "prices": "economics.price_search",
     "refresh_prices": "economics.price_gpuhunt",
     "regions": "economics.grid",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from economics.cli import budget, cost, hardware, optimum, plan, prices, suggest
+from economics.cli import budget, cost, hardware, optimum, plan, prices, proposal, suggest
 from economics.cli.spelling import as_commands
 from scaling.cli.group import Commands, program
 
@@ -26,7 +26,15 @@ class Economics(Commands):
 
 app = program("economics", _HELP, _EPILOG, Economics)
 
-for _command in (cost.cost, cost.compare, budget.budget, suggest.suggest, hardware.gpus, hardware.energy):
+for _command in (
+    cost.cost,
+    cost.compare,
+    budget.budget,
+    suggest.suggest,
+    proposal.plan,
+    hardware.gpus,
+    hardware.energy,
+):
     app.command()(_command)
 app.command("check-plan")(plan.check_plan)
 app.add_typer(optimum.app, name="optimum")

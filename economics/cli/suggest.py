@@ -96,7 +96,7 @@ def suggest(
     with warnings_told(IdentificationWarning, ExtrapolationWarning, StalePriceWarning, spelling=as_commands):
         try:
             found = compute(
-                _known(runs, builtin, reading), budget, target=target, precision=precision, level=level,
+                known_runs(runs, builtin, reading), budget, target=target, precision=precision, level=level,
                 quantile=quantile, sigma=sigma, rho=rho, prior=prior, sizes=sizes, token_counts=token_counts,
                 vocab=vocab, trunks=trunks, max_hours=max_hours, **settings,
             )  # fmt: skip
@@ -117,7 +117,7 @@ def suggest(
     return NEGATIVE if bad else FINE
 
 
-def _known(source: str | None, builtin: str | None, reading: Reading) -> Any:
+def known_runs(source: str | None, builtin: str | None, reading: Reading) -> Any:
     """Return the table or the saved fit that was named; None where nothing was."""
     from scaling.cli.options import Fitting
     from scaling.cli.source import open_input, read_fit, read_table

@@ -64,7 +64,7 @@ def _steps(ax: Axes, content: Any) -> None:
     ax.plot(usd, law, "o-", color=BLUE, markersize=5, zorder=3)
     for s in steps:
         ax.annotate(
-            f"{s['law']['value']:.3f}", (s["budget_usd"], s["law"]["value"]), (6, 5),
+            f"{s['law']['value']:.2f}", (s["budget_usd"], s["law"]["value"]), (6, 5),
             textcoords="offset points", fontsize=7.5, color=BLUE,
         )  # fmt: skip
     ax.axvline(own, color=VERMILLION, linewidth=1.0, zorder=1)
@@ -100,7 +100,7 @@ def _costs(ax: Axes, content: Any) -> None:
     ax.set_ylim(bottom=0)
     ax.spines[["left"]].set_visible(False)
     ax.set_xlabel("cost")
-    ax.legend(loc="upper left")
+    ax.legend(loc="upper right")
     head(ax, "What it may cost", [])
 
 
@@ -128,7 +128,7 @@ def _losses(ax: Axes, content: Any) -> None:
                 ax.plot(ends, [y, y], color=colour, linewidth=width, solid_capstyle="butt", zorder=2)
         value = law if isinstance(law, float) else (law or one or whole)["value"]
         ax.plot([value], [y], "o", color=INK, markersize=5, zorder=3)
-        ax.annotate(f"{value:.3f}", (value, y), (0, 7), textcoords="offset points", ha="center", fontsize=7.5)
+        ax.annotate(f"{value:.2f}", (value, y), (0, 7), textcoords="offset points", ha="center", fontsize=7.5)
     ax.set_yticks([-i for i in range(len(rows))], [r[0] for r in rows])
     ax.set_ylim(-len(rows) + 0.4, 0.6)
     ax.set_xlabel("predicted loss")

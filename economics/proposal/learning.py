@@ -117,7 +117,7 @@ def learn(
     yard, best : Yard, Offer or None
         The costs and the recommended run; None where no law is known.
     """
-    shares: Sequence[float] = q.splits if best is not None else (*q.splits, 1.0)
+    shares: Sequence[float] = q.splits if best is not None else (*q.splits[:1], 1.0)
     splits = tuple(_split(q, basis, machine, share, yard, best) for share in shares)
     if yard is None or best is None or basis.fit is None or not basis.fit.draws.E.size:
         return Learning(splits, None, None, None)

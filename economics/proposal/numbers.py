@@ -21,8 +21,17 @@ FORMATS: dict[str, Callable[[float], str]] = {
     "percent": lambda x: percent(x, 3),
     "flops": flops_text,
     "whole": lambda x: f"{x:,.0f}",
-    "times": lambda x: "open" if math.isinf(x) else f"x/÷ {x:.3g}",
+    "small": lambda x: "below 0.001" if 0.0 <= x < 0.001 else f"{x:.3f}",
+    "factor": lambda x: _factor(x),
+    "difference": lambda x: "open" if math.isinf(x) else f"± {x:.2g}",
 }
+
+
+def _factor(x: float) -> str:
+    """Write the factor on either side of an interval."""
+    if math.isinf(x):
+        return "open"
+    return "x/÷ more than 10,000" if x > 1e4 else f"x/÷ {x:.3g}" if x > 1.2 else f"x/÷ {x:.4g}"
 
 
 class Document:

@@ -15,7 +15,7 @@ DOUBTS = {
     "gpu_not_measured": "speed not measured",
     "dtype_not_measured": "speed not measured in this dtype",
     "outside_calibration": "speed outside what was measured",
-    "price_few_providers": "price of one or two providers",
+    "price_few_providers": "few quotes",
     "price_age": "old price",
     "price_per_node": "doubtful price",
     "price_without_host": "price without host",

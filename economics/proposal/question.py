@@ -92,6 +92,7 @@ class Question:
             "quantile": self.quantile,
             "risk": self.risk,
             "target": self.goal.name,
+            "width": "factor" if self.goal.by_factor else "difference",
             "machines": [{"gpu": gpu, "market": market} for gpu, market in kinds],
             "settings": {k: plain_value(v) for k, v in self.settings.items() if v is not None},
             "deadline_hours": self.hours,

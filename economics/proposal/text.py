@@ -96,7 +96,7 @@ def _next_runs(p: Proposal) -> list[str]:
         if s.runs is None:
             lines += _wrapped("next runs", f"{dollars(s.usd)}: {s.why}")
             continue
-        if s.why:
+        if s.why and s is p.learning.splits[0]:
             lines += _wrapped("next runs", s.why)
         text = (
             f"{len(s.runs.runs)} runs for {dollars(s.runs.usd.value)}: {s.runs.target} from {s.runs.before.text} to "

@@ -198,6 +198,6 @@ def machine_statements(p: Proposal) -> list[str]:
         )
         why.append(
             f"{what} by prediction, but nobody measured its speed: it is not recommended. "
-            " An hour on one, given as mfu=, decides."
+            "An hour on one, given as mfu=, decides."
         )
     return why
