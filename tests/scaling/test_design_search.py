@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.benchmarks import tables
 from experiments.benchmarks.design import (
+    PARTS,
     PRIOR,
     TARGET,
     Design,
@@ -215,6 +217,13 @@ def test_searched_designs_beat_grids_and_random_sets(truth: str) -> None:
 def test_the_plan_of_three_runs_identifies_nothing() -> None:
     three = Candidates.of([5e6, 25e6, 1e8], [1e9] * 3, [1e-9, 2e-9, 5e-9])
     assert Design.of(three, [0, 1, 2]).predicted(LAW, TARGET, 0.01, 0.5) == math.inf
+
+
+def test_the_tables_of_the_benchmark_hold_no_miss() -> None:
+    text = tables.README.read_text(encoding="utf-8")
+    for name in PARTS:
+        written = text.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0]
+        assert "| --- |" in written and "MISSED" not in written, name
 
 
 # --- the search put together -----------------------------------------------------------------------
