@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scaling.findings import Finding
+from scaling.law_fit import open_ends
 from scaling.laws.base import quiet
 from scaling.laws.extended import Extra
 from scaling.laws.power_sum import EXPONENT_BOX
@@ -152,10 +153,7 @@ def _scale_findings(fit: LawFit, extra: Extra) -> list[Finding]:
     """Report a positive coefficient whose interval spans too large a factor, or has no end."""
     name, box = extra.name, (extra.low, extra.high)
     value, draws = float(getattr(fit.law, name)), np.asarray(getattr(fit.draws, name))
-    edge_low, edge_high = box[0] * 1.01, box[1] / 1.01
-    tail = (1 - fit.level) / 2
-    open_low = value <= edge_low or (draws.size > 0 and float(np.mean(draws <= edge_low)) > tail)
-    open_high = value >= edge_high or (draws.size > 0 and float(np.mean(draws >= edge_high)) > tail)
+    open_low, open_high = open_ends(extra, value, draws, fit.level)
     found = fit.ci(name)
     if draws.size == 0 and not (open_low or open_high):
         return []
@@ -178,6 +176,6 @@ def _scale_findings(fit: LawFit, extra: Extra) -> list[Finding]:
             f"wide_{name}",
             "error" if hopeless else "warning",
             f"{name} is {'not' if hopeless else 'weakly'} identified: {told}.",
-            {**evidence, "open_low": bool(open_low), "open_high": bool(open_high)},
+            {**evidence, "open_low": open_low, "open_high": open_high},
         )
     ]

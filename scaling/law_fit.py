@@ -13,6 +13,7 @@ from scaling.estimate import Estimate
 from scaling.findings import Finding
 from scaling.intervals import IntervalMethod, check_level, estimate
 from scaling.laws.base import Array, Index
+from scaling.laws.extended import Extra
 from scaling.runs import RunTable
 from scaling.solver import Certificate
 
@@ -124,7 +125,7 @@ class LawFit:
     # --- numbers with intervals ------------------------------------------------------------------
 
     def ci(self, name: str, level: float | None = None) -> Estimate:
-        """Return a coefficient with its interval.
+        """Return a coefficient with its interval; an end at the edge of what was searched is 0 or infinite.
 
         Raises
         ------
@@ -135,9 +136,13 @@ class LawFit:
         if name not in names:
             raise DataError(f"{name!r} is none of {', '.join(names)}", column=name)
         unit = self.runs.loss_unit if name == "E" else ""
-        return self._estimate(
-            getattr(self.draws, name), getattr(self.law, name), name, unit, level, name not in _ADDITIVE
-        )
+        draws, value = getattr(self.draws, name), getattr(self.law, name)
+        out = self._estimate(draws, value, name, unit, level, name not in _ADDITIVE)
+        extra = next((e for e in getattr(self.law, "EXTRAS", ()) if e.name == name), None)
+        if extra is None or name in self.fixed or not np.size(draws):
+            return out
+        low, high = open_ends(extra, value, np.asarray(draws), out.level)
+        return replace(out, low=0.0 if low else out.low, high=float("inf") if high else out.high)
 
     def predict(self, *at: float | str, level: float | None = None) -> Estimate:
         """Return the law's loss at one point (in the order of `variables`) with its interval."""
@@ -225,6 +230,28 @@ class LawFit:
         )
         # No loss and no coefficient is negative: an interval stretched past zero ends there.
         return replace(out, low=max(out.low, 0.0)) if np.size(draws) else out
+
+
+def open_ends(extra: Extra, value: float, draws: Array, level: float) -> tuple[bool, bool]:
+    """Tell whether the interval of a further coefficient reaches the lower and the upper edge of the search.
+
+    Parameters
+    ----------
+    extra : Extra
+        The coefficient, with its edges.
+    value : float
+        Its estimate.
+    draws : array, shape (R,)
+        Its draws, of which more than the tail of the interval must lie at an edge.
+    level : float
+        Coverage of the interval.
+    """
+    if extra.moved:
+        return False, False
+    at = (draws <= extra.low * 1.01, draws >= extra.high / 1.01)
+    tail = (1 - level) / 2
+    low, high = (bool(draws.size) and float(np.mean(a)) > tail for a in at)
+    return low or value <= extra.low * 1.01, high or value >= extra.high / 1.01
 
 
 def column(runs: RunTable, name: str) -> Array:

@@ -83,11 +83,9 @@ def objective(law: Any, runs: RunTable, delta: float = 1e-3, unique: bool = Fals
 
 
 def interval(estimate: Any, digits: int = 3) -> str:
-    """Write an estimate as ``0.35 [0.31, 0.39]``; an end at the edge of a search is open."""
+    """Write an estimate as ``0.35 [0.31, 0.39]``; an infinite end is open."""
     value, low, high = (f"{x:.{digits}g}" for x in (estimate.value, estimate.low, estimate.high))
-    if estimate.high >= 9e5 and estimate.unit == "" and estimate.name.startswith("R_"):
-        high = "open"
-    return f"{value} [{low}, {high}]"
+    return f"{value} [{low}, {'open' if high == 'inf' else high}]"
 
 
 def billions(estimate: Any) -> str:

@@ -42,6 +42,7 @@ class CoupledLaw:
     """
 
     COEFFICIENTS: ClassVar[tuple[str, ...]] = (*COEFFICIENTS, "k")
+    EXTRAS: ClassVar[tuple[Extra, ...]] = (Extra("k", 0.05, 20.0, (0.4, 0.7, 1.0, 1.5, 2.5), wide=2.0),)
 
     E: Any
     A: Any
@@ -68,7 +69,7 @@ class CoupledLaw:
 class CoupledForm(ExtendedForm):
     """The law tied to its runs: see `ExtendedForm`."""
 
-    extras = (Extra("k", 0.05, 20.0, (0.4, 0.7, 1.0, 1.5, 2.5), wide=2.0),)
+    extras = CoupledLaw.EXTRAS
 
     def terms(self, c: dict[str, Any]) -> list[Any]:
         """Return the terms whose sum is the loss at every run."""

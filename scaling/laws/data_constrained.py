@@ -49,6 +49,10 @@ class DataConstrainedLaw:
     """
 
     COEFFICIENTS: ClassVar[tuple[str, ...]] = (*COEFFICIENTS, "R_D", "R_N")
+    EXTRAS: ClassVar[tuple[Extra, ...]] = (
+        Extra("R_D", 1e-2, 1e6, (2.0, 10.0, 60.0, 1000.0)),
+        Extra("R_N", 1e-2, 1e6, (1.0, 6.0, 60.0)),
+    )
 
     E: Any
     A: Any
@@ -98,10 +102,7 @@ class DataConstrainedLaw:
 class DataConstrainedForm(ExtendedForm):
     """The law tied to its runs: see `ExtendedForm`."""
 
-    extras = (
-        Extra("R_D", 1e-2, 1e6, (2.0, 10.0, 60.0, 1000.0)),
-        Extra("R_N", 1e-2, 1e6, (1.0, 6.0, 60.0)),
-    )
+    extras = DataConstrainedLaw.EXTRAS
 
     def __init__(self, *args: Any, centre: tuple[float, float], unique: Array, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -42,6 +42,8 @@ class Extra(NamedTuple):
         Values tried as starts.
     wide : float
         Ratio of the ends of its interval from which it is weakly identified; from ten times that not at all.
+    moved : bool
+        Whether it is searched in another unit than it is given in, so that `low` and `high` are not its own.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Extra(NamedTuple):
     high: float
     starts: tuple[float, ...]
     wide: float = 10.0
+    moved: bool = False
 
 
 class ExtendedForm:

@@ -47,6 +47,11 @@ class RepetitionPenaltyLaw:
     """
 
     COEFFICIENTS: ClassVar[tuple[str, ...]] = (*COEFFICIENTS, "P", "kappa")
+    EXTRAS: ClassVar[tuple[Extra, ...]] = (
+        # P is searched as the penalty in the middle of the repeated runs.
+        Extra("P", 1e-7, 30.0, (0.003, 0.03, 0.3), moved=True),
+        Extra("kappa", 0.02, 6.0, (0.3, 0.8, 1.6), wide=4.0),
+    )
 
     E: Any
     A: Any
@@ -86,10 +91,7 @@ def over_fitting_load(params: ArrayLike, tokens: ArrayLike, unique_tokens: Array
 class PenaltyForm(ExtendedForm):
     """The law tied to its runs: see `ExtendedForm`."""
 
-    extras = (
-        Extra("P", 1e-7, 30.0, (0.003, 0.03, 0.3)),
-        Extra("kappa", 0.02, 6.0, (0.3, 0.8, 1.6), wide=4.0),
-    )
+    extras = RepetitionPenaltyLaw.EXTRAS
 
     def __init__(self, *args: Any, log_load: Array, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -126,6 +126,7 @@ _MEANING: dict[str, tuple[str, str | Callable[[ChinchillaFit, Finding], str]]] =
     ),
     "gross_outlier": ("Runs far from the law", ""),
     "copied_rows": ("Copies among the runs", ""),
+    "repeated_data": ("Data seen many times", "A repeated token is worth less than a new one."),
 }
 
 

@@ -136,6 +136,7 @@ def test_the_authors_points_do_not_identify_their_constant() -> None:
     found = fit.finding("wide_R_D")
     assert fit.verdict == "not identified" and found is not None
     assert 3 < found.evidence["low"] < 6 and found.evidence["open_high"]
+    assert fit.ci("R_D").low == found.evidence["low"] and fit.ci("R_D").high == np.inf
     assert fit.certificate.n_basins >= 4
     profile = fit.profile("R_D", values=np.array([1.0, 3, 6, 15.4, 95, 1e3, 1e5]), n_boot=40)
     assert profile.low < 6 and profile.high == np.inf
