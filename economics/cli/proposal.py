@@ -32,18 +32,18 @@ def _option(panel: str, help_: str, *names: str, metavar: str | None = None) -> 
 class Machines(Costing):
     """Options of `cost`, for several kinds of machine."""
 
-    gpu: Annotated[  # type: ignore[assignment]
+    gpu: Annotated[
         list[str] | None,
         _option(
             "The run", "Accelerators to choose from; all with a price if none is named. May be repeated."
         ),
-    ] = None
-    market: Annotated[  # type: ignore[assignment]
+    ] = None  # type: ignore[assignment]
+    market: Annotated[
         list[str] | None,
         _option(
             "Price", "Markets to choose from, or all; on-demand and spot if none is named. May be repeated."
         ),
-    ] = None
+    ] = None  # type: ignore[assignment]
 
 
 @takes_groups

@@ -119,7 +119,7 @@ def plan(
     >>> from scaling import datasets
     >>> sweep = datasets.builtin("cpu_sweep")  # does not identify a law
     >>> page = plan(sweep, "$50", gpu="A100 SXM 80GB", markets="on-demand", as_of="2026-10-10", splits=[0.5])
-    >>> page.usable, page.best is None, page.learning.suggested.runs.usd.value <= 50
+    >>> page.usable, page.best is None, page.learning.suggested.runs.usd.value <= 50.5
     (False, True, True)
     """
     q = read_question(

@@ -12,6 +12,9 @@ from economics.proposal.yard import Yard
 from economics.quantile_draws import Array
 from scaling.laws.chinchilla import ChinchillaLaw
 
+#: Between sizes that are compared, in ln N.
+_STEP = 0.02
+
 
 def share_better(yard: Yard, one: Offer, other: Offer, usd: float) -> float:
     """Return the share of the draws of the costs in which an offer reaches the lower loss for the money.
@@ -53,9 +56,11 @@ def regret(offer: Offer, costs: Surface, law: ChinchillaLaw, quantile: float, us
     array, shape (R,)
         Loss at the recommended size less the lowest loss for the same money, both under the same draw.
     """
-    x = np.arange(costs.x[0], costs.x[-1], 0.05)
-    tokens = np.quantile(costs.at(x).tokens(usd, "usd", 0.0), 1.0 - quantile, axis=0)
-    n, d = np.exp(x)[tokens >= 1.0], tokens[tokens >= 1.0]
+    # Tokens at the nodes, and between them in the logarithm; the recommended size is one of those compared, so that
+    # no difference between a cost and its interpolation is taken for a regret.
+    known = np.quantile(costs.tokens(usd, "usd", 0.0), 1.0 - quantile, axis=0)
+    x = np.append(np.arange(costs.x[0], costs.x[-1], _STEP), math.log(offer.params))
+    tokens = np.exp(np.interp(x, costs.x, np.log(np.maximum(known, 1e-300))))
     each = ChinchillaLaw(*(np.asarray(v)[:, None] for v in vars(law).values()))
-    own = np.asarray(law.loss(offer.params, offer.tokens))
-    return np.asarray(np.maximum(own - np.asarray(each.loss(n[None, :], d[None, :])).min(axis=1), 0.0))
+    losses = np.asarray(each.loss(np.exp(x)[None, :], np.maximum(tokens, 1.0)[None, :]))
+    return np.asarray(losses[:, -1] - losses.min(axis=1))
