@@ -22,6 +22,8 @@ from scaling.units import format_count
 _ROUGH = 3.0
 #: An interval that narrows by less than this was not worth the money.
 _LITTLE = 0.05
+#: A budget of which less than this share is spent is larger than what there was to choose from.
+_SPENT = 0.75
 #: Levels of N and of D below which nothing shows whether the law bends otherwise.
 _LEVELS = 4
 #: Findings of a cost that speak of one run, not of a ladder.
@@ -45,6 +47,16 @@ def _design(result: NextRuns, goal: Goal, known: Knowledge, pool: Pool) -> Itera
             "that was found is shown. Give more money, larger sizes= and token_counts=, or more trunks=."
         )
         yield Finding("precision_not_reached", "warning", words, {"reached": result.after.value})
+    if (
+        result.budget_usd is not None
+        and result.wanted is None
+        and result.usd.value < _SPENT * result.budget_usd
+    ):
+        words = (
+            f"{dollars(result.budget_usd - result.usd.value)} are left: no further run of these sizes, tokens and "
+            "seeds helps. Give larger sizes= and token_counts=, or more trunks=."
+        )
+        yield Finding("money_left", "info", words, {"usd": result.budget_usd - result.usd.value})
     shrink = _shrink(result, goal)
     if shrink is not None and shrink < _LITTLE:
         words = (

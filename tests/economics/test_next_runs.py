@@ -95,6 +95,12 @@ def test_a_budget_that_pays_for_nothing_says_what_would() -> None:
     assert len(suggest(None, needed * 1.001, sigma=0.003, **FAST).runs) == 1
 
 
+def test_money_that_finds_nothing_to_buy_is_left_and_said() -> None:
+    options = {**FAST, "sizes": ("20M", "40M"), "token_counts": ("200M", "800M")}
+    found = suggest(None, 500, sigma=0.003, target="tokens@100M", **options)
+    assert found.usd.value < 100 and "money_left" in {f.code for f in found.findings}
+
+
 def test_no_run_is_longer_than_it_may_be() -> None:
     found = suggest(None, 50, sigma=0.003, max_hours="45 min", **FAST)
     assert max(run.hours for run in found.runs) <= 0.75
