@@ -83,9 +83,10 @@ class Score:
     samples: tuple[Sample, ...]
 
     def covered(self, method: str) -> Array:
-        """Tell which runs lie inside."""
+        """Tell which runs lie inside; nan where there is no interval."""
         low, high = self.ends[method]
-        return np.asarray((low <= self.error) & (self.error <= high), dtype=float)
+        inside = np.asarray((low <= self.error) & (self.error <= high), dtype=float)
+        return np.where(np.isnan(low), np.nan, inside)
 
     def score(self, method: str) -> Array:
         """Return the interval score of every run."""
@@ -122,7 +123,7 @@ def score(family: str, name: str, runs: RunTable, share: float, n_boot: int = 30
         )
     }
     for method, half in (
-        ("constant, random", float(np.nanmean(wide[:-1]))),
+        ("constant, random", float(np.mean(wide[:-1]))),
         ("constant, by compute", wide[-1]),
     ):
         ends[method] = (np.full(len(above), -half), np.full(len(above), half))
@@ -153,11 +154,11 @@ def _conformal(runs: RunTable, fitted: Mask) -> float:
 
 
 def _coverage(scores: list[Score], method: str) -> float:
-    return float(np.mean(np.concatenate([s.covered(method) for s in scores])))
+    return float(np.nanmean(np.concatenate([s.covered(method) for s in scores])))
 
 
 def _points(scores: list[Score], method: str) -> float:
-    return 100 * float(np.mean(np.concatenate([s.score(method) for s in scores])))
+    return 100 * float(np.nanmean(np.concatenate([s.score(method) for s in scores])))
 
 
 def _by_table(scores: list[Score]) -> dict[str, list[Score]]:
@@ -172,7 +173,7 @@ def table(scores: list[Score]) -> str:
         points = {m: _points(own, m) for m in METHODS}
         if cover["calibrated"] < 0.9:
             missed.append(f"{name} ({100 * cover['calibrated']:.0f}%)")
-        worse = [m for m in METHODS[1:] if not points["calibrated"] < points[m] and not np.isnan(points[m])]
+        worse = [m for m in METHODS[1:] if not points["calibrated"] < points[m]]
         if worse:
             better.append(f"{name} ({', '.join(worse)})")
         fitted = " / ".join(str(s.n_fitted) for s in own)
@@ -181,7 +182,7 @@ def table(scores: list[Score]) -> str:
     total = []
     for m in METHODS:
         each = [np.log(_points(own, m)) for own in _by_table(scores).values()]
-        total.append(f"{100 * _coverage(scores, m):.0f}%, {np.exp(np.nanmean(each)):.1f}")
+        total.append(f"{100 * _coverage(scores, m):.0f}%, {np.exp(np.mean(each)):.1f}")
     rows.append(["all runs; geometric mean of scores", "", "", f"**{total[0]}**", *total[1:]])
     head = ["table", "fitted", "decades", *METHODS]
     said = (
