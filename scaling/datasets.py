@@ -98,7 +98,7 @@ def names() -> tuple[str, ...]:
     Examples
     --------
     >>> names()
-    ('hoffmann2022', 'cpu_sweep', 'cpu_markov', 'published_fits', 'epoch_chinchilla', 'open_athena_isoflops')
+    ('hoffmann2022', 'cpu_sweep', 'cpu_markov', 'markov_ladder', 'published_fits', 'epoch_chinchilla', 'open_athena_isoflops')
     """
     return tuple(_tables())
 

@@ -110,7 +110,9 @@ def write() -> Path:
     return HOME / "prediction.md"
 
 
-def _interval(estimate: dict[str, Any]) -> str:
+def _interval(estimate: dict[str, Any], digits: int = 3) -> str:
+    """Write an estimate; ends that JSON cannot hold stand in it as text."""
     if estimate["low"] is None:
-        return number(estimate["value"], 3)
-    return f"{number(estimate['value'], 3)} ({number(estimate['low'], 3)} to {number(estimate['high'], 3)})"
+        return number(estimate["value"], digits)
+    value, low, high = (number(float(estimate[name]), digits) for name in ("value", "low", "high"))
+    return f"{value} ({low} to {high})"

@@ -91,7 +91,11 @@ def test_words_follow_the_points(tmp_path, monkeypatch):
     assert bad["verdict"] == "not identified" and bad["law"] is None and bad["held_out"]["why_not"]
     text = pages.write().read_text(encoding="utf-8")
     first, second = text.split("## A source")[1].split("## Text\n")
-    assert "**Verdict: identified.**" in first and "The interval holds the entropy" in first
+    assert (
+        "**Verdict: identified.**" in first
+        and ": holds it" in first
+        and "do not speak against k = 1" in first
+    )
     assert "**Verdict: not identified.**" in second and "not tried" in second
     assert "entropy" not in second.split("###")[1]
 
