@@ -87,6 +87,15 @@ def test_coupled_laws_come_back_exactly(k: float, alpha: float, beta: float) -> 
     )
 
 
+def test_laws_without_a_floor_come_back_from_its_edge() -> None:
+    """E = 0 is a bound of the search: the solver goes on along it."""
+    truth = CoupledLaw(0.0, 14.0, 34.0, 0.1, 0.12, 0.8)
+    fit = fit_coupled(runs_of(truth), n_boot=0)
+    for name in CoupledLaw.COEFFICIENTS:
+        assert getattr(fit.law, name) == pytest.approx(getattr(truth, name), rel=1e-6, abs=1e-9), name
+    assert fit.verdict == "not identified" or fit.law.E > 0
+
+
 def test_k_of_one_is_the_main_law_to_1e_9() -> None:
     runs = load_runs(builtin("hoffmann2022"))
     ours, main = fit_coupled(runs, fixed={"k": 1.0}, n_boot=0), fit_chinchilla(runs, n_boot=0)
