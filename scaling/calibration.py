@@ -70,7 +70,7 @@ class Prior(NamedTuple):
 
 
 #: From the tables of experiments/benchmarks ("Predictions of larger runs"); anything from 0.08 to 0.12, -0.3 to
-#: -0.7 and 8 to 20 scores within 3% of it.
+#: -0.7 and 8 to 20 scores within 5% of it.
 PUBLISHED = Prior(rho=0.10, shift=-0.5, dof=12.0)
 
 
