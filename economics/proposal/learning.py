@@ -145,6 +145,10 @@ def _split(
     usd = share * q.usd
     runs, why = None, ""
     given = {k: machine[k] for k in _SHARED if k in machine}
+    if q.settings.get("n_gpus") is not None:
+        given["n_gpus"] = q.settings["n_gpus"]
+    if q.hours is not None:
+        given["max_hours"] = q.hours
     prior = q.prior if best is None else None
     asked = {
         **given,

@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from economics.decide import PricedOptimum, best_for_budget
+from economics.decide.machines import holds
 from economics.next_runs.known import published_prior
 from economics.proposal.basis import Basis, asked, read_basis, statements
+from economics.proposal.choosing import eligible, given_for_all, no_machine, same_kind
 from economics.proposal.learning import learn
 from economics.proposal.offer import Offer, front
 from economics.proposal.others import alternatives
@@ -20,7 +22,6 @@ from economics.proposal.weighing import share_better, share_cheaper
 from economics.proposal.words import unknown_costs
 from economics.proposal.yard import Yard
 from scaling.errors import NotIdentifiedError, ScalingError
-from scaling.findings import Finding
 from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.targets import Target
 
@@ -145,19 +146,34 @@ def _recommend(q: Question, basis: Basis, fit: ChinchillaFit) -> Proposal | Basi
     """Return the proposal; or, where the runs do not determine the best run after all, the basis that says so."""
     yard = Yard(q.machines, fit.law, q.hours)
     offers, failures = yard.offers(q.usd, q.quantile)
-    may, unmeasured = _eligible(q, offers, failures)
-    machine = may[0]
-    how = dict(machine.settings)
-    try:
-        best = best_for_budget(q.usd, fit, quantile=q.quantile, level=q.level, **how)
-    except NotIdentifiedError as error:
-        return Basis(basis.runs, fit, str(error).split(" (unidentified=")[0])
-    assert best.cost is not None
+    may, unmeasured = eligible(q, offers, failures)
+    best = None
+    for place, machine in enumerate(may):
+        how = dict(machine.settings)
+        try:
+            best = best_for_budget(
+                q.usd,
+                fit,
+                quantile=q.quantile,
+                level=q.level,
+                **{**how, "act_ckpt": q.settings.get("act_ckpt")},
+            )
+        except NotIdentifiedError as error:
+            return Basis(basis.runs, fit, str(error).split(" (unidentified=")[0])
+        assert best.cost is not None
+        if holds(best.cost):
+            may = may[place:]
+            break
+        failures.append((machine.machine, "the best size does not quite fit into its memory"))
+    else:
+        raise no_machine(q, failures)
+    assert best is not None and best.cost is not None
     machine = replace(
         machine, params=best.params.value, tokens=best.tokens.value, loss=best.loss.value, cost=best.cost
     )
     offers = [machine if o is may[0] else o for o in offers]
-    kinds = [m for m in q.machines if any(_same(m, o) for o in may)]
+    may = [machine, *may[1:]]
+    kinds = [m for m in q.machines if any(same_kind(m, o) for o in may)]
     cap = cap_of(best.cost, q.usd, q.hours)
     safe = _safe(q, yard, fit, best, kinds)
     known, unknown = statements(basis, best.params.value)
@@ -165,14 +181,13 @@ def _recommend(q: Question, basis: Basis, fit: ChinchillaFit) -> Proposal | Basi
     if safe is not None and safe.answer.cost is not None:
         costs["safe"] = safe.answer.cost
     runner_up = may[1] if len(may) > 1 else None
-    may = [machine, *may[1:]]
     return Proposal(
         q, basis, best, machine, tuple(offers), tuple(failures), runner_up,
         None if runner_up is None else share_better(yard, machine, runner_up, q.usd), unmeasured,
         _steps(q, yard, fit, kinds, offers), cap, safe, _spot(best, may), learn(q, basis, how, yard, machine),
         alternatives(q, fit, best, how), None, "", (), asked(basis, q.goal), tuple(known),
         (*unknown, *unknown_costs(best.findings)), bars(costs, q.usd),
-        (*best.findings, *_given_for_all(q)),
+        (*best.findings, *given_for_all(q)),
     )  # fmt: skip
 
 
@@ -188,7 +203,7 @@ def _refuse(q: Question, basis: Basis, law: ChinchillaLaw | None, name: str) -> 
         except ScalingError as error:
             failures.append((f"{getattr(kind['gpu'], 'name', kind['gpu'])}, {kind['market']}", str(error)))
     offers.sort(key=lambda o: -o.tokens)
-    may, unmeasured = _eligible(q, offers, failures)
+    may, unmeasured = eligible(q, offers, failures)
     machine, runner_up = may[0], may[1] if len(may) > 1 else None
     how = dict(machine.settings)
     buys = []
@@ -197,12 +212,12 @@ def _refuse(q: Question, basis: Basis, law: ChinchillaLaw | None, name: str) -> 
             buys.append((factor * size, yard.plain(how, q.usd, q.quantile, factor * size).tokens))
         except ScalingError:  # a size that the machine does not hold
             continue
-    known, unknown = statements(basis, None)
+    known, unknown = statements(basis, size)
     made = Proposal(
         q, basis, None, machine, tuple(offers), tuple(failures), runner_up,
         None if runner_up is None else share_cheaper(machine, runner_up), unmeasured, (), None, None, None,
         learn(q, basis, {**how, "n_gpus": q.settings.get("n_gpus")}, None, None), (), None, "", tuple(buys), None,
-        tuple(known), (*unknown, *unknown_costs(machine.cost.findings)), {}, _given_for_all(q),
+        tuple(known), (*unknown, *unknown_costs(machine.cost.findings)), {}, given_for_all(q),
     )  # fmt: skip
     return made if law is None else _with_published(made, law, name)
 
@@ -214,44 +229,18 @@ def _with_published(p: Proposal, law: ChinchillaLaw, name: str) -> Proposal:
     return replace(p, published=best_for_budget(q.usd, law, quantile=q.quantile, **how), published_name=name)
 
 
-def _eligible(
-    q: Question, offers: Sequence[Offer], failures: Sequence[tuple[str, str]]
-) -> tuple[list[Offer], Offer | None]:
-    """Return the offers that may be recommended, and the best one that may not for want of a measured speed.
-
-    A part whose speed nobody measured is recommended only where there is no other: of many guesses the luckiest
-    would come first.
-    """
-    if not offers:
-        from economics.decide import NoMachineError
-        from economics.run_search import BudgetError
-
-        seen = "; ".join(f"{name}: {why}" for name, why in failures[:6])
-        words = f"no kind of machine has an answer for ${q.usd:g}: {seen}"
-        if all("before the first token" in why for _, why in failures):
-            raise BudgetError(words)
-        raise NoMachineError(words, failures)
-    measured = [o for o in offers if o.measured]
-    may = measured or list(offers)
-    better = offers[0] if measured and not offers[0].measured else None
-    return may, better
-
-
-def _same(machine: Mapping[str, Any], offer: Offer) -> bool:
-    name: str = getattr(machine["gpu"], "name", machine["gpu"])
-    return machine["market"] == offer.market and name == offer.gpu
-
-
 def _safe(
     q: Question, yard: Yard, fit: ChinchillaFit, best: PricedOptimum, kinds: Sequence[dict[str, Any]]
 ) -> Safe | None:
     """Return the best run that breaks the cap with no more than the risk allowed, over all kinds of machine."""
     offers, _ = yard.offers(q.usd, 1.0 - q.risk, kinds)
-    for offer in offers[:1]:
+    for offer in offers:
         answer = best_for_budget(
             q.usd, fit, quantile=1.0 - q.risk, level=q.level, unidentified="return", **dict(offer.settings)
         )
         assert answer.cost is not None
+        if not holds(answer.cost):
+            continue
         return Safe(answer, cap_of(answer.cost, q.usd, q.hours), answer.loss.value - best.loss.value)
     return None
 
@@ -263,7 +252,7 @@ def _steps(
     every: list[Offer] = []
     for factor in q.factors:
         if factor == 1.0:
-            every += [o for o in at_hand if any(_same(m, o) for m in kinds)]
+            every += [o for o in at_hand if any(same_kind(m, o) for m in kinds)]
         else:
             every += yard.offers(factor * q.usd, q.quantile, kinds)[0]
     out = []
@@ -281,16 +270,3 @@ def _spot(best: PricedOptimum, may: Sequence[Offer]) -> Any:
         return own
     spot = next((o for o in may if o.cost.plan.preempted), None)
     return None if spot is None else spot_of(spot.cost, recommended=False)
-
-
-def _given_for_all(q: Question) -> tuple[Finding, ...]:
-    """Say which figure was given once and used for several parts."""
-    from economics.mfu import MfuModel
-
-    given, parts = q.settings.get("mfu"), {str(getattr(m["gpu"], "name", m["gpu"])) for m in q.machines}
-    if given is None or isinstance(given, MfuModel) or len(parts) < 2:
-        return ()
-    words = (
-        f"mfu={given!r} is used for all of {', '.join(sorted(parts))}: name one gpu for a figure of your own."
-    )
-    return (Finding("kept_for_all", "warning", words, {"argument": "mfu", "gpus": sorted(parts)}),)

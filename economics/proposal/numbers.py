@@ -27,6 +27,18 @@ FORMATS: dict[str, Callable[[float], str]] = {
 }
 
 
+def written(value: Any, form: str) -> str:
+    """Write a number of a document; an open end of an interval is a sign.
+
+    Examples
+    --------
+    >>> written(2.5e9, "count"), written("Infinity", "usd"), written("Infinity", "factor")
+    ('2.5B', '∞', 'open')
+    """
+    x = float(value)
+    return "∞" if math.isinf(x) and form not in ("factor", "difference") else FORMATS[form](x)
+
+
 def _factor(x: float) -> str:
     """Write the factor on either side of an interval."""
     if math.isinf(x):
@@ -73,7 +85,7 @@ class Document:
         value = self.at(path)
         if value is None:
             return Markup("–")
-        text = FORMATS[form](float(value))
+        text = written(value, form)
         return Markup(
             f'<data value="{html.escape(str(value))}" data-form="{form}" title="{html.escape(path)}">'
             f"{html.escape(text)}</data>"

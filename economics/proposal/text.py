@@ -18,8 +18,8 @@ _MARK = {"error": "x", "warning": "!", "info": "-"}
 
 def block(p: Proposal) -> str:
     """Write a proposal: what to do, why, what may go wrong, what is not known, what else."""
-    said = headline(p)
-    lines = [f"{dollars(p.question.usd)}: {said.headline}", f"  verdict      {p.verdict}: {said.chip}"]
+    said, state = headline(p), p.verdict if p.usable else "not identified"
+    lines = [f"{dollars(p.question.usd)}: {said.headline}", f"  verdict      {state}: {said.chip}"]
     for sentence in said.sentences:
         lines += _wrapped("", sentence)
     parts = [_next_runs(p), _steps(p)] if p.best is not None else [_next_runs(p), _buys(p)]

@@ -70,10 +70,10 @@ def _recommended(p: Proposal) -> Headline:
         chip += ", if the law holds that far out"
     about = "About " if loose else ""
     head = f"{about}{format_count(best.params.value)} parameters on {format_count(best.tokens.value)} tokens"
-    hours = "" if best.hours is None else f", {duration(best.hours.value)}"
+    hours = "" if best.hours is None else f", in {duration(best.hours.value)}"
     said = [
-        f"{'As far as the runs tell, that' if loose else 'That'} is the lowest loss that {dollars(q.usd)} buy: on "
-        f"{p.machine.machine}{hours}.",
+        f"{'As far as the runs tell, that' if loose else 'That'} has the lowest predicted loss for {dollars(q.usd)}: "
+        f"on {p.machine.machine}{hours}.",
         _loss(p),
         f"The cost breaks {dollars(q.usd)} with a probability of {p.cap.over:.0%}. {_safe(p)}",
         _first(p),
@@ -106,8 +106,8 @@ def _safe(p: Proposal) -> str:
         return f"No run stays below it with {1 - p.question.risk:.0%}."
     n, d = p.safe.answer.params.value, p.safe.answer.tokens.value
     return (
-        f"{format_count(n)} on {format_count(d)} on {p.safe.answer.machine} break it with {p.safe.cap.over:.0%}, for "
-        f"{p.safe.loss_lost:.3f} more loss."
+        f"A run of {format_count(n)} parameters on {format_count(d)} tokens ({p.safe.answer.machine}) breaks it with "
+        f"{p.safe.cap.over:.0%}, for {small(p.safe.loss_lost)} more loss."
     )
 
 
@@ -141,6 +141,11 @@ def _refused(p: Proposal) -> Headline:
     q, split = p.question, p.learning.suggested
     known = "There are no runs yet" if p.basis.runs is None else "These runs do not determine a size"
     said = [f"{known}: {_lowered(p.basis.refusal).rstrip('.')}."]
+    if p.verdict != "not identified":
+        said.append(
+            f"The law of these runs is {'weakly ' if p.verdict == 'weak' else ''}identified; what is asked of it lies "
+            "too far from them."
+        )
     if p.basis.runs is None:
         said = ["There are no runs yet, so no size can be recommended from them."]
     if split is not None and split.runs is not None:

@@ -66,7 +66,7 @@ def test_identified_recommends(known):
     text = str(known)
     assert known.usable and known.verdict == "identified"
     assert "the runs determine this" in text and "loosely" not in text and "About" not in text.split("\n")[0]
-    assert text.index("lowest loss that $50.00 buy") < text.index("next runs ")
+    assert text.index("That has the lowest predicted loss for $50.00") < text.index("next runs ")
 
 
 def test_weak_says_so_everywhere(weak):
@@ -80,7 +80,7 @@ def test_not_identified_recommends_nothing_and_puts_next_runs_first(unknown):
     text, page = str(unknown), unknown.report().html
     assert unknown.best is None and not unknown.steps and unknown.cap is None and unknown.safe is None
     assert "No size and token count from these runs" in text and "the runs do not determine this" in text
-    assert "lowest loss" not in text and "recommended" not in page.split("</section>")[0]
+    assert "lowest predicted loss" not in text and "recommended" not in page.split("</section>")[0]
     assert page.index('id="next-runs"') < page.index('id="known"') < page.index('id="money"')
     split = unknown.learning.suggested
     assert split is not None and split.runs is not None and split.usd == 50
@@ -95,6 +95,16 @@ def test_a_published_law_speaks_only_if_asked_and_as_such(unknown, known):
     assert asked.best is None and "no runs yet" in str(asked)
     assert asked.learning.suggested.runs.usd.value <= 50.5
     assert "As such, and not from these runs" in str(asked) and 'id="published"' in asked.report().html
+
+
+def test_an_identified_law_is_not_asked_for_what_lies_too_far_away():
+    """Runs of up to 50M parameters say nothing of a million dollars, however well they fit."""
+    n, d, loss = crossed(6, 4, noise=0.003, params=(2e6, 5e7), tokens=(5e7, 2e9))
+    made = fit_chinchilla(params=n, tokens=d, loss=loss, n_boot=60)
+    assert made.verdict == "identified"
+    found = plan(made, "1M", **{**ASKED, "gpu": GPUS[1]}, markets="on-demand", **{**NEXT, "splits": [1e-5]})
+    assert not found.usable and "too far from them" in str(found) and "decades" in found.basis.refusal
+    assert str(found).split("\n")[1].split()[1:3] == ["not", "identified:"]
 
 
 # --- numbers against brute force -----------------------------------------------------------------------------

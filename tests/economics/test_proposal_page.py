@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from economics import plan
 from economics.cli.app import app
-from economics.proposal.numbers import FORMATS, Document
+from economics.proposal.numbers import FORMATS, Document, written
 from economics.proposal.page import beside
 from scaling import fit_chinchilla
 from tests.scaling.fit_worlds import scattered
@@ -62,7 +62,7 @@ def test_every_number_is_that_of_the_document(pages, name):
     for value, form, path, text in shown:
         held = document.at(path)
         assert str(held) == unescape(value), path
-        assert FORMATS[form](float(held)) == unescape(text), path
+        assert written(held, form) == unescape(text), path
     assert not re.search(r"\b(nan|NaN|None|inf)\b", re.sub(r"<svg.*?</svg>", "", html, flags=re.DOTALL))
 
 
