@@ -105,7 +105,11 @@ class Calibration:
     finding: Finding | None = None
 
     def __str__(self) -> str:
-        seen = f"{self.n_rollouts} cuts of these runs and " if self.n_rollouts else ""
+        seen = (
+            f"{self.n_rollouts} cut{'s' * (self.n_rollouts != 1)} of these runs and "
+            if self.n_rollouts
+            else ""
+        )
         return f"the law's error taken x {self.inflation:.2g}, after {seen}published tables"
 
 
