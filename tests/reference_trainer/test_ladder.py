@@ -159,7 +159,9 @@ def test_steps_on_this_machine_time_the_ladder(folder, capsys):
 
 def test_the_pace_is_measured_inside_a_long_warm_up(folder):
     """200 steps are timed; a warm-up of 250 would not let a run of 200 begin."""
-    text = LADDER.replace("[1280, 2560]", "[25_600, 51_200]").replace("warmup_tokens = 320", "warmup_tokens = 16_000")
+    text = LADDER.replace("[1280, 2560]", "[25_600, 51_200]").replace(
+        "warmup_tokens = 320", "warmup_tokens = 16_000"
+    )
     plan = plan_of(folder, text.replace("[lr_check]\ntokens = 1280", "[lr_check]\ntokens = 25_600"))
     rates = pace(plan)
     assert set(rates) == {"1x8", "2x16"} and all(0 < r.low <= r.value <= r.high for r in rates.values())
