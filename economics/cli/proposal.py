@@ -148,7 +148,7 @@ def plan(
         ]
         given += [w for v in serving or [] for w in ("--serving", v)]
         command = ["economics", "plan", *words, "--budget", budget, *as_arguments(machines, reading), *given]
-        for path in found.save(out, command=shlex.join([*command, "--out", out.name])):
+        for path in found.save(out, command=shlex.join([*command, "--out", out.name]), spelling=as_commands):
             note(f"saved {path}")
     if as_json:
         say_json(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ def beside(path: str | Path) -> Path:
     return page.with_name(f"{page.stem}.json")
 
 
-def build(p: Proposal, *, command: str = "") -> Page:
+def build(p: Proposal, *, command: str = "", spelling: Callable[[str], str] = str) -> Page:
     """Return the page of a proposal.
 
     Parameters
@@ -70,6 +71,8 @@ def build(p: Proposal, *, command: str = "") -> Page:
     p : Proposal
     command : str
         The command line that makes it again.
+    spelling : callable
+        Rewrites sentences that name arguments of Python functions, for readers who type commands.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
@@ -84,10 +87,15 @@ def build(p: Proposal, *, command: str = "") -> Page:
         autoescape=select_autoescape(("html.j2",)), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
+    environment.filters["spell"] = spelling
+    offers = content["offers"]
+    order = sorted(
+        range(len(offers)), key=lambda i: (not offers[i]["measured"], i)
+    )  # what may be recommended first
     html = environment.get_template("proposal.html.j2").render(
         d=content, n=document.show, estimate=document.interval, machines=machine_statements(p),
         pictures={one["name"]: one for one in pictures(content)}, money=dollars(p.question.usd), command=command,
-        listed=LISTED,
+        order=order[:LISTED],
         tone="not-identified" if p.best is None else p.verdict.replace(" ", "-"),
         split=None if p.learning.suggested is None else p.learning.splits.index(p.learning.suggested),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -216,26 +217,30 @@ class Proposal:
 
         return json.dumps(plain(self.to_dict()), indent=1, ensure_ascii=False) + "\n"
 
-    def report(self, *, command: str = "") -> Page:
+    def report(self, *, command: str = "", spelling: Callable[[str], str] = str) -> Page:
         """Return the proposal as a page.
 
         Parameters
         ----------
         command : str
             The command line that makes it again.
+        spelling : callable
+            Rewrites sentences that name arguments of Python functions, for readers who type commands.
         """
         from economics.proposal.page import build
 
-        return build(self, command=command)
+        return build(self, command=command, spelling=spelling)
 
-    def save(self, path: str | Path, *, command: str = "") -> tuple[Path, ...]:
+    def save(
+        self, path: str | Path, *, command: str = "", spelling: Callable[[str], str] = str
+    ) -> tuple[Path, ...]:
         """Write the page (HTML, nothing is loaded from elsewhere), and beside it every number (``<stem>.json``).
 
         Parameters
         ----------
         path : path
             Of the page.
-        command : str
+        command, spelling
             As in `report`.
 
         Raises
@@ -243,7 +248,7 @@ class Proposal:
         OSError
             The folder is missing or the disk full; each file is written whole or not at all.
         """
-        page = self.report(command=command)
+        page = self.report(command=command, spelling=spelling)
         return page.save(path)
 
 
@@ -258,4 +263,14 @@ def sources(p: Proposal) -> dict[str, Any]:
         "law": None if fit is None else {k: float(v) for k, v in vars(fit.law).items()},
         "cost": factors(cost),
         "prices_of": cost.plan.price.as_of.isoformat(),
+        "quotes": [
+            {
+                "provider": quote.provider,
+                "usd_per_gpu_hour": quote.usd_per_gpu_hour,
+                "date": quote.date.isoformat(),
+                "region": quote.region,
+                "source": quote.rows[0].source,
+            }
+            for quote in cost.plan.price.providers
+        ],
     }
