@@ -11,6 +11,7 @@ import numpy as np
 
 from economics.decide import PricedOptimum, best_for_budget, cheapest_for_loss
 from economics.proposal.question import Question
+from economics.proposal.risk import breaks
 from economics.run_estimates import dollars
 from scaling.errors import ScalingError
 from scaling.result import ChinchillaFit
@@ -89,7 +90,7 @@ def _one(name: str, title: str, q: Question, ask: Any, words: Any) -> Alternativ
         except ScalingError as error:
             return Alternative(name, title, None, str(error), None, "")
     assert found.cost is not None
-    over = float(np.mean(np.atleast_1d(found.cost.outcome.total_usd) > q.usd))
+    over = float(np.mean(breaks(found.cost, q.usd)))
     return Alternative(name, title, found, "", over, words(found))
 
 

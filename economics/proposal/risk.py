@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from economics.quantile_draws import Array
 from economics.run_cost import cost
@@ -18,6 +19,8 @@ from scaling.estimate import Estimate
 
 #: Bars of the picture of a cost.
 _BARS = 48
+#: How closely a search meets the money, relative.
+_MEETS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -53,16 +56,21 @@ class Cap:
         return dict(vars(self))
 
 
+def breaks(run: RunCost, usd: float) -> NDArray[np.bool_]:
+    """Return which draws of a cost break the cap: a cost that is known and meets it does not."""
+    return np.atleast_1d(run.outcome.total_usd) > usd * (1.0 + _MEETS)
+
+
 def cap_of(run: RunCost, usd: float, hours: float | None) -> Cap:
     """Return how a run stands against money and time."""
     spent = np.atleast_1d(run.outcome.total_usd)
-    above = spent[spent > usd]
+    above = spent[breaks(run, usd)]
     at = {f"p{100 * p:g}": quantiles(spent, (p,))[0] for p in (0.1, 0.5, 0.9, 0.95)}
     swings = run.sensitivity().swings
     top = swings[0] if swings else None
     late = None if hours is None else float(np.mean(np.atleast_1d(run.outcome.wall_hours) > hours))
     return Cap(
-        float(np.mean(spent > usd)), float(np.mean(above - usd)) if above.size else 0.0, at, late,
+        float(np.mean(breaks(run, usd))), float(np.mean(above - usd)) if above.size else 0.0, at, late,
         None if top is None else top.factor, *((math.nan,) * 2 if top is None else (top.low, top.high)),
     )  # fmt: skip
 
@@ -93,8 +101,9 @@ def bars(runs: dict[str, RunCost], usd: float) -> dict[str, Any]:
 
 
 def _below(draws: Array, usd: float) -> Array:
-    """Return the draws, the cap itself moved below it: what costs just the money breaks no cap."""
-    return np.where(draws == usd, np.nextafter(usd, 0.0), draws)
+    """Return the draws, those that just meet the cap moved below it, as `breaks` counts them."""
+    meets = (draws >= usd) & (draws <= usd * (1.0 + _MEETS))
+    return np.where(meets, np.nextafter(usd, 0.0), draws)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from economics.decide.search import LARGEST, SMALLEST, vertex
 from economics.decide.surface import Surface, surface
 from economics.decide.tasks import Within
 from economics.proposal.offer import Offer
-from economics.run_estimates import duration, quantiles
+from economics.run_estimates import dollars, duration, quantiles
 from economics.run_result import RunCost
 from economics.run_search import BudgetError
 from scaling.errors import ScalingError
@@ -24,6 +24,8 @@ from scaling.units import format_count
 #: Half the width of the sizes looked at around the best, in ln N, and the step there; sizes whose memory is looked at
 #: are rounded up to a coarser step, for a shape has to be found for each.
 _REACH, _FINE, _SHAPES = 1.8, 0.02, 0.1
+#: Less compute than a machine does in a second is none.
+_FEWEST = 1e12
 #: The most GPUs a deadline may take.
 _MOST = 4096
 
@@ -71,7 +73,7 @@ class Yard:
         DataError
             Nothing prices the kind.
         """
-        flops = usd * self._rate(machine)
+        flops = self._flops(machine, usd)
         guess = self.law.optimal(flops)
         counted = _counted(machine, float(guess.params), float(guess.tokens))
         n, d, costs = self._best(counted, usd, quantile, flops)
@@ -99,7 +101,7 @@ class Yard:
         BudgetError, DataError
             As `offer`.
         """
-        d = usd * self._rate(machine) / (6.0 * params)
+        d = self._flops(machine, usd) / (6.0 * params)
         counted = _counted(machine, params, d)
         start = quiet_cost(counted, params, 1.0)
         floor = start.usd_quantile(quantile)
@@ -155,6 +157,15 @@ class Yard:
     def costs_of(self, offer: Offer) -> Surface:
         """Return the costs of all sizes on the machines of an offer."""
         return self._surfaces[_key(offer.settings)]
+
+    def _flops(self, machine: dict[str, Any], usd: float) -> float:
+        """Return about what compute the money buys."""
+        flops = usd * self._rate(machine)
+        if flops < _FEWEST:
+            raise BudgetError(
+                f"{dollars(usd)} buy next to nothing here: a run that is interrupted and saved too seldom does not end."
+            )
+        return flops
 
     def _rate(self, machine: dict[str, Any]) -> float:
         key = (_name(machine), str(machine["market"]))
