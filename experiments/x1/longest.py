@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from experiments.x1.stages import ROOT, file_hash, write_json
+from reference_trainer.checkpoint_files import seal
 from scaling.storage import write_atomically
 
 HOME = ROOT / "experiments" / "X1-pretraining" / "run-cloud"
@@ -122,9 +123,15 @@ def put_down(folder: Path, home: Path = HOME) -> list[Path]:
     files = [write_json(home / "manifest.json", content)]
     if size < LARGEST:
         (home / "checkpoint").mkdir(exist_ok=True)
-        for name in ("model.safetensors", "manifest.json"):
-            shutil.copyfile(newest / name, home / "checkpoint" / name)
-            files.append(home / "checkpoint" / name)
+        shutil.copyfile(weights, home / "checkpoint" / weights.name)
+        saved = json.loads((newest / "manifest.json").read_text(encoding="utf-8"))
+        # What only going on needs is left out, as the optimizer is; paths are made those of the repository.
+        kept = {name: value for name, value in saved.items() if name not in ("observer", "sha256")}
+        kept["config"] = {name: _inside(value) for name, value in saved["config"].items()}
+        files += [
+            home / "checkpoint" / weights.name,
+            write_json(home / "checkpoint" / "manifest.json", seal(kept)),
+        ]
     points = curve(rows(folder / "log.jsonl"), content["config"]["seq_len"] * content["config"]["batch_seqs"])
     text = io.StringIO()
     writer = csv.DictWriter(text, points[0], lineterminator="\n")

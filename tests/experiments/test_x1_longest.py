@@ -9,6 +9,7 @@ import pytest
 from safetensors.torch import load_file
 
 from experiments.x1 import longest
+from reference_trainer.checkpoint_files import verify
 from reference_trainer.train import train
 from tests.reference_trainer.tiny_runs import tiny, write_data
 
@@ -40,6 +41,8 @@ def test_what_is_put_down(run, tmp_path):
     assert said["config"]["run_dir"] == "run" and said["torch"] and said["machine"]
     assert said["checkpoint"]["step"] == 40 and said["usd"] == result["usd"] > 0
     kept = load_file(tmp_path / "checkpoint" / "model.safetensors")
+    sealed = verify(tmp_path / "checkpoint", weights_only=True)
+    assert sealed["config"]["run_dir"] == "run" and "observer" not in sealed
     assert sum(x.numel() for x in kept.values()) == said["params_total"]
     rows = list(csv.DictReader((tmp_path / "loss-curve.csv").read_text().splitlines()))
     assert len(rows) == 40 and int(rows[-1]["tokens"]) == result["tokens"]
