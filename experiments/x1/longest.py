@@ -128,10 +128,8 @@ def put_down(folder: Path, home: Path = HOME) -> list[Path]:
         # What only going on needs is left out, as the optimizer is; paths are made those of the repository.
         kept = {name: value for name, value in saved.items() if name not in ("observer", "sha256")}
         kept["config"] = {name: _inside(value) for name, value in saved["config"].items()}
-        files += [
-            home / "checkpoint" / weights.name,
-            write_json(home / "checkpoint" / "manifest.json", seal(kept)),
-        ]
+        write_atomically(home / "checkpoint" / "manifest.json", json.dumps(seal(kept), indent=1) + "\n")
+        files += [home / "checkpoint" / name for name in (weights.name, "manifest.json")]
     points = curve(rows(folder / "log.jsonl"), content["config"]["seq_len"] * content["config"]["batch_seqs"])
     text = io.StringIO()
     writer = csv.DictWriter(text, points[0], lineterminator="\n")
