@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from typing import Literal, get_args
 
+import numpy as np
+
 from scaling.diagnose import Diagnostics, extrapolation
 from scaling.errors import DataError, ExtrapolationWarning, NotIdentifiedError, warn
 from scaling.estimate import Estimate
+from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
 from scaling.runs import RunTable
 from scaling.units import format_count
 
@@ -62,10 +65,10 @@ def guard(
         if not math.isfinite(away):
             remedy = "These losses show no effect of N or of D, or grow with one of them."
         elif away > WARN_DECADES:
-            near = flops / 10**WARN_DECADES
-            remedy = (
-                f"It takes runs of about {near:.0e} FLOP or more to bring it within reach. {remedy}".strip()
-            )
+            small = flops < FLOPS_PER_PARAM_TOKEN * float(np.min(runs.params * runs.tokens))
+            near = flops * 10**WARN_DECADES if small else flops / 10**WARN_DECADES
+            words = f"It takes runs of about {near:.0e} FLOP or {'less' if small else 'more'} to bring it within reach."
+            remedy = f"{words} {remedy}".strip()
         remedy = remedy or "More runs, spread over N and over D/N, would identify it."
         raise NotIdentifiedError(
             f"{answer.name} is not identified by these {len(runs)} runs: {' and '.join(why)}. {remedy} "

@@ -20,6 +20,7 @@ from economics.cli.optimum_shared import (
     Usd,
     answer,
     checked,
+    counts_dollars,
     one_of,
     repetition_of,
     run_of,
@@ -61,7 +62,7 @@ def compute(
 ) -> int:
     """Find the parameters and tokens with the lowest loss for compute, or for money."""
     one_of(flops=flops, usd=usd)
-
+    counts_dollars(usd is not None, costing, quantile=quantile)
     how = checked(unidentified)
 
     def ask(fit: Any) -> Any:
@@ -98,7 +99,7 @@ def inference(
         raise DataError("give --served, tokens over the life of the model", column="served")
     one_of(loss=loss, like=like, flops=flops, usd=usd)
     goal = run_of(like)
-
+    counts_dollars(costing.gpu is not None or usd is not None, costing, serving=serving, quantile=quantile)
     how = checked(unidentified)
 
     def ask(fit: Any) -> Any:
@@ -150,7 +151,7 @@ def data(
     if unique is None:
         raise DataError("give --unique, the distinct tokens there are", column="unique")
     one_of(flops=flops, usd=usd)
-
+    counts_dollars(usd is not None, costing, quantile=quantile)
     how = checked(unidentified)
 
     def ask(fit: Any) -> Any:
@@ -201,11 +202,12 @@ def loss(
     """Find the cheapest run that reaches a loss: in FLOP, or with --gpu or --among in dollars and on which machines."""
     if loss is None:
         raise DataError("give --loss, the loss to reach", column="loss")
-
+    dollars = costing.gpu is not None or bool(among)
+    counts_dollars(dollars, costing, among_markets=markets, hours=hours, quantile=quantile)
     how = checked(unidentified)
 
     def ask(fit: Any) -> Any:
-        if costing.gpu is None and not among:
+        if not dollars:
             from scaling.optima import cheapest_for_loss as in_flops
 
             return in_flops(fit, loss, probability=probability, unidentified=how)
@@ -279,7 +281,7 @@ def smaller(
     params, goal = costing.params, run_of(like)
     if params is None:
         raise DataError("give --params, the size that is held against the reference", column="params")
-
+    counts_dollars(costing.gpu is not None, costing, params=True, serving=serving)
     how = checked(unidentified)
 
     def ask(fit: Any) -> Any:

@@ -12,6 +12,7 @@ from economics.cli.cost import verdict_code
 from economics.cli.options import Costing
 from economics.cli.spelling import as_commands
 from scaling.cli.failures import NEGATIVE
+from scaling.cli.options import given
 from scaling.cli.output import say, say_json, warnings_told
 from scaling.errors import DataError, ExtrapolationWarning, IdentificationWarning
 
@@ -95,15 +96,41 @@ def one_of(**options: Any) -> None:
         )
 
 
+def counts_dollars(dollars: bool, costing: Costing, *, params: bool = False, **others: Any) -> None:
+    """Refuse options about money, time and machines where a question counts nothing but FLOP.
+
+    Parameters
+    ----------
+    dollars : bool
+        Whether the question counts dollars: then nothing is refused.
+    costing : Costing
+    params : bool
+        Whether --params has a use all the same.
+    **others
+        Further such options, None where not given; the quantile is 0.5 where not given.
+    """
+    if dollars:
+        return
+    idle = [name for name in given(costing) if not (params and name == "params")]
+    idle += [name for name, value in others.items() if value and (name, value) != ("quantile", 0.5)]
+    if idle:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
+        raise DataError(
+            f"{flags}: no use in a question that is answered in FLOP. Ask in dollars and hours (--gpu with what is "
+            "wanted, or --usd), or leave out what has no use",
+            column=idle[0],
+        )
+
+
 def settings_of(costing: Costing, *, params: bool = False) -> dict[str, Any]:
     """Return the settings of `cost`; parameters and tokens are what is looked for."""
     for name in ("params", "tokens"):
         if getattr(costing, name) is not None and not (params and name == "params"):
             raise DataError(f"--{name} is what is looked for: leave it out", column=name)
-    given = {k: v for k, v in costing.keywords().items() if k not in ("N", "D")}
+    settings = {k: v for k, v in costing.keywords().items() if k not in ("N", "D")}
     if costing.draws == Costing().draws:
-        del given["draws"]  # a search has fewer by itself
-    return given
+        del settings["draws"]  # a search has fewer by itself
+    return settings
 
 
 def run_of(text: str | None) -> tuple[str, str] | None:
@@ -116,9 +143,9 @@ def run_of(text: str | None) -> tuple[str, str] | None:
     return parts[0], parts[1]
 
 
-def words_of(given: list[str] | None) -> Any:
+def words_of(names: list[str] | None) -> Any:
     """Return names to compare; None for the one given elsewhere."""
-    return None if not given else "all" if given == ["all"] else given
+    return None if not names else "all" if names == ["all"] else names
 
 
 def repetition_of(r_d: float | None, limits: str | None) -> Any:

@@ -212,6 +212,8 @@ def _within(
         settings = {**settings, **chosen}  # the same for all of them
         answers.append((found, run, task))
     found, run, task = answers[0]
+    if options:  # with all draws, so that the first line says what the answer says
+        options = (option_of(run, None, 0.0), *options[1:])
     words = "".join(
         [
             f", {format_count(asked.served)} tokens served with it" if asked.served else "",

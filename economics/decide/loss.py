@@ -145,6 +145,9 @@ def cheapest_for_loss(
         raise NoMachineError(f"no kind of machine reaches {words}: {seen}", failures)
     options.sort(key=lambda pair: pair[0].lifetime_usd.value)
     found, run, chosen = _search(asked, options[0][1] if options else machines[0])
+    if options:  # with all draws, so that the first line says what the answer says
+        best = option_of(run, server(run.plan.params, chosen, asked.serving), life)
+        options[0] = (best, chosen)
     if not options and (why := _unfit(asked, run)):
         raise NoMachineError(f"{run.plan.part.name}: {why}", [(run.plan.part.name, why)])
     return _answer(asked, found, run, chosen, words, tuple(o for o, _ in options), tuple(failures))

@@ -10,12 +10,13 @@ import numpy as np
 
 from economics.decide.result import PricedOptimum
 from economics.decide.search import Found
-from economics.decide.tasks import Loss, Within
+from economics.decide.tasks import Loss, Within, new_tokens
 from economics.run_numbers import positive
 from economics.run_result import RunCost
 from scaling.errors import DataError
 from scaling.laws.chinchilla import ChinchillaLaw
-from scaling.optima.data_limited import WORTH, repeating, repetition_findings, spanning
+from scaling.laws.data_constrained import DataConstrainedLaw
+from scaling.optima.data_limited import WORTH, repetition_findings, spanning
 from scaling.optima.repetition import Repetition, worth
 from scaling.optima.subject import Subject
 
@@ -100,6 +101,10 @@ def plain_or_repeated(unique_tokens: Any, repetition: Repetition, worth_share: f
 
 def _loss(unique: float, r_d: float, r_n: float) -> Loss:
     def loss(law: ChinchillaLaw, params: Any, tokens: Any) -> Any:
-        return repeating(law, r_d, r_n).loss(params, tokens, unique)
+        # A model counts as too large for all the data there are, not for those few that a short run comes to see:
+        # where nothing is scarce, the answer is that of the fitted law.
+        both = DataConstrainedLaw(law.E, law.A, law.B, law.alpha, law.beta, r_d, r_n)
+        n = both.effective_params(params, unique)
+        return new_tokens(law, n, both.effective_tokens(tokens, unique))
 
     return loss

@@ -169,6 +169,7 @@ def test_the_cheapest_of_several_machines():
     ]
     assert best.usd.value == pytest.approx(min(alone), rel=1e-6)
     assert best.cost.plan.part.name == best.options[0].gpu
+    assert best.options[0].usd == best.usd and best.options[0].hours == best.hours
     quick = cheapest_for_loss(T, 2.6, gpus=["H100 SXM", "T4"], hours=5, **asked)
     assert quick.hours.value <= 5.2 and quick.cost.plan.n_gpus > 1
     json.dumps(plain(quick.to_dict()), allow_nan=False)
@@ -194,6 +195,15 @@ def test_scarce_data_for_money():
     assert wide.more["epochs_worth"].value == pytest.approx(1 + MUENNIGHOFF.R_D * np.log(1 / 0.8))
     assert wide.more["epochs"].low < wide.more["epochs"].value < wide.more["epochs"].high
     assert wide.finding("repetition_uncertain") is not None and "one_run" not in wide.more
+
+
+def test_data_that_are_plenty_change_nothing():
+    """Off the line of compute-optimal runs too, where larger models are faster: nothing repeated, nothing lost."""
+    plain, plenty = (best_for_budget(300, T, unique_tokens=u, **REAL) for u in (None, "1T"))
+    assert (plenty.params.value, plenty.loss.value) == (plain.params.value, plain.loss.value)
+    assert plenty.finding("data_not_limiting") is not None
+    losses = [best_for_budget(300, T, unique_tokens=u, **REAL).loss.value for u in (1e9, 4e9, 16e9)]
+    assert sorted(losses, reverse=True) == losses and losses[-1] >= plain.loss.value
 
 
 def test_a_deadline():

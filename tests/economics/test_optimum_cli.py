@@ -101,6 +101,12 @@ def test_what_cannot_be_is_an_exit_code(saved):
         (("data", saved, "--flops", "1e20"), "--unique"),
         (("data", saved, "--unique", "1B", "--flops", "1e20", "--r-d-range", "4"), "--r-d-range"),
         (("loss", saved), "give --loss"),
+        (("loss", saved, "--loss", "2.4", "--hours", "3 d"), "--hours: no use"),
+        (("compute", saved, "--flops", "1e20", *RUN), "--gpu, --n-gpus, --as-of, --draws: no use"),
+        (
+            ("inference", saved, "--served", "1T", "--loss", "2.4", "--serving", "busy=0.5"),
+            "--serving: no use",
+        ),
         (("deadline", saved, "--hours", "3"), "give --gpu"),
         (("smaller", saved, "--flops", "1e20"), "give --params"),
         (("loss", saved, "--loss", "2.4", "--unidentified", "guess"), "unidentified"),

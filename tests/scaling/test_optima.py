@@ -179,6 +179,9 @@ def test_what_is_refused(fit):
         inference_optimal(fit, 1e12, loss=1.5)
     with pytest.raises(NotIdentifiedError, match="never reach the loss"):
         overtraining(T, "20M", flops=1e21)
+    for flops, way in ((1e9, "less"), (1e40, "more")):  # runs on which side would bring it within reach
+        with pytest.raises(NotIdentifiedError, match=rf"FLOP or {way} to bring"):
+            fit.optimal(flops)
     with pytest.raises(NotIdentifiedError, match=r"no run reaches a loss of 1\.83"):
         cheapest_for_loss(fit, 1.83, probability=0.99, unidentified="return")
     with pytest.warns(ExtrapolationWarning):
