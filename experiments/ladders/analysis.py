@@ -47,7 +47,7 @@ def analyse(points: Path, truth: dict[str, Any] | None = None) -> tuple[dict[str
         "rule": RULE.name, "rows": len(table), "rows_used": len(runs), "seeds": len(set(_column(points, "seed"))),
         "sizes": [_size(runs, n) for n in np.unique(runs.params)], **summary(fit, runs),
         "inside": inside(fit, runs), "held_out": held_out(runs, N_BOOT), "noise": noise(runs),
-        "form": form(runs, truth), "bill": bill(points), "truth": None,
+        "edges": edges(points), "form": form(runs, truth), "bill": bill(points), "truth": None,
         "rules": [_under(rule, table, truth) for rule in (RULE, *OTHERS)],
     }  # fmt: skip
     if truth is not None:
@@ -79,6 +79,12 @@ def form(runs: RunTable, truth: dict[str, Any] | None) -> dict[str, Any]:
         "estimates": {name: estimate.to_dict() for name, estimate in found.items()},
     }  # fmt: skip
     return out if truth is None else out | _held_by(found["E"], truth)
+
+
+def edges(points: Path) -> list[str]:
+    """Return the sizes whose best learning rate is the first or last of those tried: a better one may lie beyond."""
+    pairs = dict(zip(_column(points, "size_name"), _column(points, "lr_rule"), strict=True))
+    return [name for name, rule in pairs.items() if "edge of the grid" in rule]
 
 
 def bill(points: Path) -> dict[str, float]:

@@ -62,6 +62,7 @@ def write_points(path: Path, law: ChinchillaLaw, budgets: tuple[float, ...], noi
                     "run_id": f"{params:g}-{seed}-{tokens:g}", "trunk_id": f"{params:g}-{seed}", "seed": seed,
                     "params_total": int(params), "tokens": int(tokens), "loss": loss, "loss_unit": "nats/token",
                     "sigma": noise * loss, "status": "ok", "wall_s": 1.0, "usd": 0.5,
+                    "size_name": f"{params:g}", "lr_rule": "best of 1, 2" + " (edge of the grid)" * (params == 64e3),
                 })  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -87,7 +88,11 @@ def test_words_follow_the_points(tmp_path, monkeypatch):
     good, bad = (analysis.read(tmp_path / name) for name in ("known-law", "text"))
     assert good["verdict"] == "identified" and good["truth"]["holds"] and good["truth"]["width"] < 0.3
     assert (good["rows"], good["rows_used"], good["seeds"]) == (75, 60, 3)
-    assert good["bill"]["usd"] == 37.5 and good["held_out"]["inside"] >= 0.9 * good["held_out"]["points"]
+    assert (
+        good["edges"] == ["64000"]
+        and good["bill"]["usd"] == 37.5
+        and good["held_out"]["inside"] >= 0.9 * good["held_out"]["points"]
+    )
     assert bad["verdict"] == "not identified" and bad["law"] is None and bad["held_out"]["why_not"]
     text = pages.write().read_text(encoding="utf-8")
     first, second = text.split("## A source")[1].split("## Text\n")
