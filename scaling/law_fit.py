@@ -260,10 +260,20 @@ def column(runs: RunTable, name: str) -> Array:
     Raises
     ------
     DataError
-        The table has no such column.
+        The table has no such column, or not all of it.
     """
     values = runs.compute if name == "flops" else getattr(runs, name)
     if values is None:
+        left_out = next(
+            (
+                f.message
+                for f in runs.audit.findings
+                if f.code == "incomplete_column" and f.message.startswith(name)
+            ),
+            "",
+        )
+        if left_out:
+            raise DataError(f"{runs.source}: {left_out}", column=name, source=runs.source)
         raise DataError(
             f"{runs.source} has no column {name}: name it with columns={{'{name}': ...}}, or give {name}= to "
             "RunTable.from_arrays",

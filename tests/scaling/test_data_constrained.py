@@ -200,3 +200,19 @@ def test_a_table_without_unique_tokens_is_sent_back() -> None:
     runs = RunTable.from_arrays(params=[1e8] * 3, tokens=[1e9] * 3, loss=[3.0] * 3)
     with pytest.raises(DataError, match="no column unique_tokens"):
         fit_data_constrained(runs)
+
+
+def test_an_empty_cell_is_named_as_such(tmp_path) -> None:
+    """The column is there: what is wrong is one cell of it."""
+    rows = ["params,tokens,unique_tokens,loss"]
+    rows += [
+        f"{n:g},{d:g},{'' if (n, d) == (1e8, 1e9) else 5e8:},{3 + 1e7 / n:.4f}"
+        for n in (1e7, 1e8)
+        for d in (1e9, 4e9)
+    ]
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join(rows))
+    with pytest.warns(DataWarning):
+        runs = load_runs(path)
+    with pytest.raises(DataError, match="unique_tokens is empty in"):
+        fit_data_constrained(runs, n_boot=0)
