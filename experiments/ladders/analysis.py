@@ -47,8 +47,8 @@ def analyse(points: Path, truth: dict[str, Any] | None = None) -> tuple[dict[str
         "rule": RULE.name, "rows": len(table), "rows_used": len(runs), "seeds": len(set(_column(points, "seed"))),
         "sizes": [_size(runs, n) for n in np.unique(runs.params)], **summary(fit, runs),
         "inside": inside(fit, runs), "held_out": held_out(runs, N_BOOT), "noise": noise(runs),
-        "edges": edges(points), "form": form(runs, truth), "bill": bill(points), "truth": None,
-        "rules": [_under(rule, table, truth) for rule in (RULE, *OTHERS)],
+        "edges": edges(points), "larger": larger(points), "form": form(runs, truth), "bill": bill(points),
+        "truth": None, "rules": [_under(rule, table, truth) for rule in (RULE, *OTHERS)],
     }  # fmt: skip
     if truth is not None:
         content["truth"] = truth | _recovered(fit, truth)
@@ -92,6 +92,21 @@ def bill(points: Path) -> dict[str, float]:
     seconds, usd = (sum(float(x or 0) for x in _column(points, name)) for name in ("wall_s", "usd"))
     tokens, params = (np.array(_column(points, name), float) for name in ("tokens", "params_total"))
     return {"core_hours": seconds / 3600, "usd": usd, "flops_separate": float(np.sum(6 * params * tokens))}
+
+
+def larger(points: Path, factor: float = 2.0) -> dict[str, float]:
+    """Return what the next larger size would take, on the largest one's budgets and seeds, at the pace of that.
+
+    Returns
+    -------
+    dict
+        ``params``, ``core_hours``, ``usd``. The pace in FLOP/s is taken as that of the largest size here.
+    """
+    params = np.array(_column(points, "params_total"), float)
+    own = params == params.max()
+    hours = sum(float(x or 0) for x, keep in zip(_column(points, "wall_s"), own, strict=True) if keep) / 3600
+    usd = sum(float(x or 0) for x, keep in zip(_column(points, "usd"), own, strict=True) if keep)
+    return {"params": factor * float(params.max()), "core_hours": factor * hours, "usd": factor * usd}
 
 
 def _column(points: Path, name: str) -> list[str]:

@@ -93,6 +93,7 @@ def test_words_follow_the_points(tmp_path, monkeypatch):
         and good["bill"]["usd"] == 37.5
         and good["held_out"]["inside"] >= 0.9 * good["held_out"]["points"]
     )
+    assert good["larger"] == {"params": 512e3, "core_hours": pytest.approx(2 * 15 / 3600), "usd": 15.0}
     assert bad["verdict"] == "not identified" and bad["law"] is None and bad["held_out"]["why_not"]
     text = pages.write().read_text(encoding="utf-8")
     first, second = text.split("## A source")[1].split("## Text\n")
