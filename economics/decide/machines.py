@@ -241,16 +241,9 @@ def _several(given: Any, default: Any) -> list[Any]:
 
 
 def first_flops(settings: Mapping[str, Any], of: Callable[[RunCost], float]) -> float:
-    """Return the FLOPs that a unit of what `of` measures buys, from a run of middling size.
-
-    On spot machines without checkpoints a long run never ends, and from it alone a unit would buy nothing: then it
-    is the shorter run that gets most.
-    """
-    given = {**settings, "n_gpus": settings.get("n_gpus") or 8}
-    middling, *shorter = (
-        6.0 * n * d / of(quiet_cost(given, n, d)) for n, d in ((1e9, 1e12), (1e9, 1e10), (1e8, 1e9))
-    )
-    return middling if 10 * middling > max(shorter) else max(shorter)
+    """Return the FLOPs that a unit of what `of` measures buys, from a run of middling size."""
+    run = quiet_cost({**settings, "n_gpus": settings.get("n_gpus") or 8}, 1e9, 1e12)
+    return 6e21 / of(run)
 
 
 def served_tokens(served: Any) -> float:
