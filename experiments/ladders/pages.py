@@ -11,6 +11,7 @@ import scaling.datasets as datasets
 from experiments.ladders import analysis, known_law
 from experiments.x1.law import fit_or_refusal, load, summary, timeless
 from experiments.x1.stages import ROOT, write_json
+from experiments.x1.templating import environment
 from reference_trainer.points import TIMES
 from scaling.report.phrases import count, number, percent
 from scaling.storage import write_atomically
@@ -73,7 +74,7 @@ def ship(name: str) -> Path:
     points = timeless((HOME / name / "points.csv").read_bytes(), TIMES).decode("utf-8")
     if name == "known-law":
         head, *rows = points.splitlines()
-        floor = known_law.truth(seq_len(name))["entropy"]
+        floor = known_law.source().entropy
         points = "\n".join([f"{head},true_entropy", *(f"{row},{floor!r}" for row in rows)]) + "\n"
     write_atomically(SHIPPED / f"{SHIPPED_AS[name]}.csv", points)
     return SHIPPED / f"{SHIPPED_AS[name]}.csv"
@@ -81,8 +82,6 @@ def ship(name: str) -> Path:
 
 def write() -> Path:
     """Write ``prediction.md`` from ``law.json`` of every ladder that has one."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     published = load(datasets.builtin("hoffmann2022"))
     answers = [{"name": "234 points of Hoffmann et al. 2022 (ships)",
                 **summary(fit_or_refusal(published, analysis.N_BOOT), published)}]  # fmt: skip
@@ -98,11 +97,8 @@ def write() -> Path:
     for answer in answers:
         outside = answer["decades_outside"]
         answer["decades"] = "–" if outside is None else number(outside, 3)
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"), undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False,
-    )  # fmt: skip
-    text = environment.get_template("prediction.md.j2").render(
+    templates = environment(Path(__file__).parent / "templates")
+    text = templates.get_template("prediction.md.j2").render(
         answers=answers, ladders=ladders, count=count, number=number, percent=lambda x: percent(x, 3),
         interval=_interval,
     )  # fmt: skip

@@ -23,6 +23,7 @@ from experiments.x1 import a100
 from experiments.x1.designs import VOCAB
 from experiments.x1.law import fit_or_refusal, load
 from experiments.x1.stages import ROOT, write_json
+from experiments.x1.templating import environment
 from scaling.report.phrases import count, number, percent
 from scaling.result import ChinchillaFit
 from scaling.shapes import solve_shape
@@ -122,19 +123,15 @@ def buys(fit: ChinchillaFit, usd: float) -> list[dict[str, Any]]:
 
 def write(content: dict[str, Any]) -> Path:
     """Write ``REPORT.md`` from ``answers.json`` and the files of the parts."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     def read(*parts: str) -> Any:
         path = HOME.joinpath(*parts)
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"), undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False,
-    )  # fmt: skip
-    environment.filters["as_count"] = count
+    templates = environment(Path(__file__).parent / "templates")
+    templates.filters["as_count"] = count
     ladders = {name: read("scaling-law", name, "law.json") for name in pages.LADDERS}
-    text = environment.get_template("REPORT.md.j2").render(
+    text = templates.get_template("REPORT.md.j2").render(
         **content, text=ladders["text"], known=ladders["known-law"], run=read("run-cloud", "manifest.json"),
         after=read("run-cloud", "after-training.json"), count=count, number=number, percent=lambda x: percent(x, 3),
         usd=lambda x: f"${x:,.2f}",

@@ -23,6 +23,7 @@ import numpy as np
 
 from experiments.x1.stages import ROOT, file_hash, write_json
 from reference_trainer.checkpoint_files import seal
+from reference_trainer.run_log import read_log
 from scaling.storage import write_atomically
 
 HOME = ROOT / "experiments" / "X1-pretraining" / "run-cloud"
@@ -37,11 +38,6 @@ def run_folder(config: Path = CONFIG) -> Path:
     """Return the folder that a configuration names, relative to the file."""
     given = tomllib.loads(config.read_text(encoding="utf-8"))
     return _normal(config.parent / str(given["run_dir"]))
-
-
-def rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a log."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def curve(log: list[dict[str, Any]], step_tokens: int) -> list[dict[str, float]]:
@@ -84,7 +80,7 @@ def manifest(folder: Path) -> dict[str, Any]:
     )
     if result["status"] != "ok":
         raise ValueError(f"{folder}: the run is {result['status']}: no result to put down")
-    perf = [row for row in rows(folder / "perf.jsonl") if row.get("kind") == "perf"]
+    perf = [row for row in read_log(folder / "perf.jsonl") if row.get("kind") == "perf"]
     speed: dict[str, dict[str, float]] = {}
     for name in ("tokens_per_s", "mfu_6N", "mfu_palm", "data_wait_ms", "step_ms"):
         found = np.quantile([row[name] for row in perf], (0.1, 0.5, 0.9))
@@ -130,7 +126,9 @@ def put_down(folder: Path, home: Path = HOME) -> list[Path]:
         kept["config"] = {name: _inside(value) for name, value in saved["config"].items()}
         write_atomically(home / "checkpoint" / "manifest.json", json.dumps(seal(kept), indent=1) + "\n")
         files += [home / "checkpoint" / name for name in (weights.name, "manifest.json")]
-    points = curve(rows(folder / "log.jsonl"), content["config"]["seq_len"] * content["config"]["batch_seqs"])
+    points = curve(
+        list(read_log(folder / "log.jsonl")), content["config"]["seq_len"] * content["config"]["batch_seqs"]
+    )
     text = io.StringIO()
     writer = csv.DictWriter(text, points[0], lineterminator="\n")
     writer.writeheader()

@@ -9,6 +9,7 @@ from typing import Any
 from experiments.x1.files import Files
 from experiments.x1.law import verdict_words
 from experiments.x1.stages import ROOT
+from experiments.x1.templating import environment
 from scaling.report.phrases import count
 from scaling.storage import write_atomically
 
@@ -28,14 +29,8 @@ def build(out: Path, about: dict[str, Any]) -> list[Path]:
     about : dict
         ``command``, ``profile``, and ``not_trained``: why nothing could be trained, or empty.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-
     files = Files(out)
-    environment = Environment(
-        loader=FileSystemLoader([Path(__file__).parent / "templates", ROOT / "scaling" / "templates"]),
-        autoescape=select_autoescape(("html.j2",)), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )  # fmt: skip
+    templates = environment(Path(__file__).parent / "templates", ROOT / "scaling" / "templates")
     law, incident, corpus = files.read("law.json"), files.read("incident.json"), files.read("corpus.json")
     context = {
         "n": files.show, "estimate": files.interval, "picture": files.picture, "law": law, "own": law["own"],
@@ -44,7 +39,7 @@ def build(out: Path, about: dict[str, Any]) -> list[Path]:
         "unknown": unknown(law, files.read("plan.json"), incident, corpus, about["not_trained"]),
         "files": files.table, "python": platform.python_version(), "pages": _pages(out), **about,
     }  # fmt: skip
-    write_atomically(out / "report.html", environment.get_template("x1.html.j2").render(context))
+    write_atomically(out / "report.html", templates.get_template("x1.html.j2").render(context))
     return [out / "report.html"]
 
 
