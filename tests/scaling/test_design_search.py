@@ -11,17 +11,11 @@ import numpy as np
 import pytest
 
 from experiments.benchmarks import tables
-from experiments.benchmarks.design import (
-    PARTS,
-    PRIOR,
-    TARGET,
-    Design,
-    brute_force,
-    designs,
-    duel,
-    law_of,
-    searcher,
-)
+from experiments.benchmarks.design import PARTS
+from experiments.benchmarks.design_duels import duel
+from experiments.benchmarks.design_predictions import designs
+from experiments.benchmarks.design_search import brute_force
+from experiments.benchmarks.design_sets import PRIOR, TARGET, Design, law_of, searcher
 from scaling import DataError, RunTable, fit_chinchilla
 from scaling.design import (
     SPREAD,
