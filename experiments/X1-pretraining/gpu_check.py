@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,8 @@ class Check:
 
     def __init__(self, out: Path, ends_at: float, smoke: bool) -> None:
         self.out, self.ends_at, self.smoke = out, ends_at, smoke
-        self.shapes, self.cases = SHAPES, CASES
+        self.shapes = SHAPES
+        self.cases: tuple[tuple[str, int], ...] = CASES
         self.vocab, self.padded, self.step_tokens, self.measured_s = VOCAB, PADDED, STEP_TOKENS, MEASURED_S
         self.scratch = tempfile.TemporaryDirectory()
         if smoke:
@@ -133,7 +135,7 @@ class Check:
         config = self.config(self.shapes[name], seq_len, micro)
         reset_memory(self.place)
         loop = Loop(config, self.place)
-        first_s, second_s = (timed(self.place, lambda k=k: loop.step(k)) for k in (0, 1))
+        first_s, second_s = (timed(self.place, partial(loop.step, k)) for k in (0, 1))
         loop.step(2)
         took: list[float] = []
         while not took or (sum(took) < self.measured_s and len(took) < 200):
@@ -187,7 +189,7 @@ class Check:
         for k in range(3):
             loop.step(k)
         batch, before = loop.batch(3), loop.state()
-        hook = loop.params[0].register_hook(lambda gradient: gradient * float("nan"))
+        hook = loop.params[0].register_hook(lambda gradient: gradient * float("nan"))  # type: ignore[no-untyped-call]
         if cuda:
             torch.cuda.synchronize()
             torch.cuda.set_sync_debug_mode("error")  # what torch knows to wait raises
@@ -258,7 +260,7 @@ def write(out: Path, found: Mapping[str, Any]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the parts in the order of their worth for their time; return 1 if one failed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument(
         "--seconds", type=float, required=True, help="no part begins that may not end by then"
@@ -273,7 +275,7 @@ def main(arguments: list[str]) -> int:
     check.part(" ".join(map(str, check.cases[0])), CASE_S, lambda: check.speed(*check.cases[0]))
     check.part("resume", 60, check.resume)
     for case in check.cases[1:]:
-        check.part(" ".join(map(str, case)), CASE_S, lambda case=case: check.speed(*case))
+        check.part(" ".join(map(str, case)), CASE_S, partial(check.speed, *case))
     check.scratch.cleanup()
     return int(any("failed" in part for part in check.found.values() if isinstance(part, dict)))
 

@@ -22,17 +22,18 @@ from functools import cache, partial
 
 import numpy as np
 
+import scaling.datasets as datasets
 from experiments.benchmarks import tables
 from scaling import (
     ChinchillaFit,
     ChinchillaLaw,
     RunTable,
     ScalingWarning,
-    datasets,
     fit_chinchilla,
     load_runs,
 )
 from scaling.intervals import interval
+from scaling.resample import Resample
 
 #: The optimum of the 240 points (a fit without random numbers; tests/scaling/test_certified.py holds it).
 OPTIMUM = ChinchillaLaw(E=1.817218, A=477.826, B=2143.417, alpha=0.347310, beta=0.367172)
@@ -69,7 +70,7 @@ class Study:
     law: ChinchillaLaw
     level: float = 0.95
     worlds: int = 400
-    resample: str = "auto"
+    resample: Resample = "auto"
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,9 @@ def checkpoints(sizes: int, copies: int, *, run_sd: float = 0.005, row_sd: float
 
     def world(rng: np.random.Generator) -> RunTable:
         noise = rng.normal(0, run_sd, len(n))[run] + rng.normal(0, row_sd, len(run))
-        return RunTable.from_arrays(params=params, tokens=tokens, loss=clean * np.exp(noise), run_id=run)
+        return RunTable.from_arrays(
+            params=params, tokens=tokens, loss=clean * np.exp(noise), run_id=run.tolist()
+        )
 
     return world
 
@@ -192,7 +195,7 @@ def measure(study: Study, worlds: int | None = None, n_boot: int = 1000) -> Resu
                 resample=study.resample,
                 n_boot=n_boot,
                 seed=world,
-                level=study.level,  # type: ignore[arg-type]
+                level=study.level,
             )
             answers = _answers(fit, study.level)
         draws, value = _targets(fit.draws), _targets(fit.law)

@@ -70,7 +70,7 @@ def largest(candidates: Iterable[int], fits: Callable[[int], bool]) -> int:
 
 def timed(place: Place, work: Callable[[], object]) -> float:
     """Return the seconds until the device is done."""
-    wait = torch.cuda.synchronize if place.device.type == "cuda" else lambda: None
+    wait: Callable[[], object] = torch.cuda.synchronize if place.device.type == "cuda" else lambda: None
     wait()
     begin = time.perf_counter()
     work()

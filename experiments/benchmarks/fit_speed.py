@@ -93,13 +93,11 @@ class Scipy:
     def minimise(self, start: Sequence[float], rows: np.ndarray, exact: bool) -> float:
         """Return the lowest objective BFGS finds from one start."""
         with np.errstate(all="ignore"):
-            found = minimize(
-                self.both if exact else self.value,
-                np.array(start, float),
-                args=(rows,),
-                jac=exact,
-                method="BFGS",
-            )
+            at = np.array(start, float)
+            if exact:
+                found = minimize(self.both, at, args=(rows,), jac=True, method="BFGS")
+            else:
+                found = minimize(self.value, at, args=(rows,), method="BFGS")
         return float(found.fun)
 
 

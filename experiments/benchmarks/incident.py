@@ -17,10 +17,11 @@ import gzip
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from reference_trainer.__main__ import app
+from reference_trainer.cli.app import app
 from reference_trainer.data.shards import write_shard
 from reference_trainer.train import Config, train
 
@@ -31,7 +32,7 @@ HELD_OUT = 12
 STEPS, FAULT = 1000, "random_labels@600x60"
 #: A dollar price makes the cost of the incident readable; that of a small machine with two cores, rounded.
 USD_PER_HOUR = 0.10
-SETTINGS = dict(
+SETTINGS: dict[str, Any] = dict(
     layers=3, d_model=64, heads=4, d_ff=176, seq_len=128, batch_seqs=8, lr=4e-3, warmup_tokens=50 * 1024,
     tokens=STEPS * 1024, eval_tokens=65_536, checkpoint_every=100, keep=20, probe_every=20, recovery="auto",
     recovery_wait=100, recovery_margin=200, snapshot_every=25, snapshots=16, device="cpu", mlflow="",
@@ -67,7 +68,7 @@ def main() -> int:
     folder = Path(arguments.folder)
     shutil.rmtree(folder / "run", ignore_errors=True)
     data = write_text(folder)
-    train(Config(run_dir=str(folder / "run"), **SETTINGS, **data))
+    train(Config(run_dir=str(folder / "run"), **(SETTINGS | data)))
     status: int = app(
         ["postmortem", str(folder / "run"), "--replay", "--out", arguments.page], standalone_mode=False
     )

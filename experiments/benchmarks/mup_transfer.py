@@ -99,9 +99,11 @@ def drift(found: dict[int, list[tuple[float, bool]]]) -> tuple[float, float]:
     """
     from scipy.stats import linregress, t
 
-    points = [(np.log2(width), value) for width, seeds in found.items() for value, _ in seeds]
-    line = linregress(*zip(*points, strict=True))
-    return float(line.slope), float(t.ppf(0.975, len(points) - 2) * line.stderr)
+    widths, best = np.array(
+        [(np.log2(width), value) for width, seeds in found.items() for value, _ in seeds]
+    ).T
+    line = linregress(widths, best)
+    return float(line.slope), float(t.ppf(0.975, len(widths) - 2) * line.stderr)
 
 
 def read_runs(path: Path) -> list[Run]:

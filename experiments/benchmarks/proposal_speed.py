@@ -38,7 +38,7 @@ def measure() -> list[list[str]]:
     unit = seconds(lambda: fit_chinchilla(runs))
     fit = fit_chinchilla(runs)
     kinds = len({(row.gpu, row.market) for row in load_book(None) if row.market in ("on-demand", "spot")})
-    one = {"gpu": "A100-80GB-SXM", "as_of": DAY}
+    one: dict[str, Any] = {"gpu": "A100-80GB-SXM", "as_of": DAY}
     found = plan(fit, 50, **one)
     rows = [[f"one global fit of {len(runs)} runs, 1,000 bootstrap refits", f"{unit:.2f} s", "1"]]
     works: tuple[tuple[str, Callable[[], Any]], ...] = (

@@ -54,7 +54,8 @@ def episodes(rows: Rows, apart: int = 50) -> Rows:
     """Return the first alarm of each group less than `apart` rows apart: one action answers them all."""
     if not len(rows):
         return rows
-    return rows[np.concatenate([[True], np.diff(rows) >= apart])]
+    first: Rows = rows[np.concatenate([[True], np.diff(rows) >= apart])]
+    return first
 
 
 def silenced(rule: str, logs: list[Floats]) -> float:

@@ -40,7 +40,7 @@ FAULTS = (
     f"drift@{AT}x150:0.004",
 )  # fmt: skip
 SEEDS = (1, 2, 3)
-SHAPE = dict(
+SHAPE: dict[str, Any] = dict(
     layers=2, d_model=48, heads=4, d_ff=128, seq_len=64, batch_seqs=8, warmup_tokens=50 * 512, lr=6e-3,
     tokens=STEPS * 512, eval_tokens=32_768, checkpoint_every=100, recovery_wait=50, recovery_margin=100,
     snapshot_every=25, snapshots=8, device="cpu", mlflow="",
@@ -109,10 +109,11 @@ def measure(folder: Path, names: tuple[str, ...] = FAULTS) -> tuple[list[list[st
         ])  # fmt: skip
         print(rows[-1], flush=True)
     alarms = sum(len(run.entries) for run in (plain, *twins))
+    step_tokens = Config(run_dir="", **(SHAPE | data)).step_tokens
     words = (
         f"Twins without a fault: {plain.loss:.4f} with the same seed, {fmean(t.loss for t in twins):.4f} ± {sd:.4f} "
         f"with others (the source's entropy is {source.entropy:.4f}); so the bound is {bound:.4f} nats. Their logs of "
-        f"interventions have {alarms} lines. {STEPS} steps of {Config(run_dir='', **SHAPE, **data).step_tokens} tokens."
+        f"interventions have {alarms} lines. {STEPS} steps of {step_tokens} tokens."
     )
     return rows, words
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from experiments.benchmarks.published_rules import RULES, episodes, silenced
 from experiments.benchmarks.synthetic_logs import INCIDENTS, Log, healthy, splice
+from reference_trainer.spike_alarm import Tier
 from reference_trainer.spike_class import classify
 from reference_trainer.spike_events import Spike, find_spikes
 from reference_trainer.spikes import Detector
@@ -35,6 +36,7 @@ SECOND_FILES = ("modded_124M_adam_wsd_5100", "modded_124M_muon_wsd_5100")
 #: Rows within which an incident must be found.
 WITHIN = 500
 OURS = "ours"
+TIERS: tuple[Tier, ...] = ("point", "norm", "shift")
 
 
 def public(names: Sequence[str]) -> list[Log]:
@@ -58,7 +60,7 @@ def quiet(logs: Sequence[Log], all_signals: bool) -> list[int]:
         spikes = find_spikes(history)
         tiers = [alarm.tier for spike in spikes for alarm in spike.alarms]
         counts[0] += len(log["step"])
-        for i, tier in enumerate(("point", "norm", "shift"), 1):
+        for i, tier in enumerate(TIERS, 1):
             counts[i] += tiers.count(tier)
         counts[4] += sum(classify(history, spike).advice != "none" for spike in spikes)
     return counts
@@ -159,7 +161,7 @@ def numpy_pass(signals: Sequence[np.ndarray]) -> None:
         np.median(np.abs(signal[-128:] - centre))
 
 
-def best(function, repeats: int) -> float:  # type: ignore[no-untyped-def]
+def best(function: Callable[[], object], repeats: int) -> float:
     """Return the shortest CPU time of several runs."""
     times = []
     for _ in range(repeats):
@@ -184,13 +186,17 @@ def costs(rows: int = 20_000) -> list[list[str]]:
         for step, signals in enumerate(table):
             detector.observe(step, signals)
 
+    def look() -> None:
+        for _ in range(200):
+            numpy_pass(five)
+
     def name_all() -> None:
         for spike in find_spikes(log):
             classify(log, spike)
 
     five = [log[n][:1024] for n in ("loss", "grad_norm", "update_norm", "param_norm", "v_norm")]
     step, whole = best(watch, 3) / rows, best(name_all, 2)
-    bare = best(lambda: [numpy_pass(five) for _ in range(200)], 5) / 200
+    bare = best(look, 5) / 200
     return [
         ["one numpy pass over the same windows", f"{1e6 * bare:.0f} us", "1"],
         [f"`observe`, {len(names)} signals", f"{1e6 * step:.1f} us", f"{step / bare:.2f}"],

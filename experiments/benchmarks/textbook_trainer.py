@@ -39,7 +39,8 @@ class Layer(nn.Module):
         y = F.scaled_dot_product_attention(rotated(q, cos, sin), rotated(k, cos, sin), v, is_causal=True)
         x = x + self.o(y.transpose(1, 2).reshape(batch, length, -1))
         h = self.norm2(x)
-        return x + self.down(F.silu(self.gate(h)) * self.up(h))
+        out: Tensor = x + self.down(F.silu(self.gate(h)) * self.up(h))
+        return out
 
 
 class Textbook(nn.Module):

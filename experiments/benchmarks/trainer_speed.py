@@ -109,7 +109,7 @@ def watching(turns: int) -> list[list[str]]:
     """Return a row for each part of watching a run, at 1M parameters and 4,096 tokens a step."""
     turn = Turn(*SHAPES[1][:-1])
     step = min([seconds(turn.ours) for _ in range(turns + 2)][2:])
-    signals = [*turn.ours(), 1e-3]
+    signals: list[torch.Tensor | float] = [*turn.ours(), 1e-3]
     parts = {
         "norms of weights, moments and update; finite check": min(seconds(turn.measure) for _ in range(30))
     }

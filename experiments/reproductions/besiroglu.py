@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from experiments.benchmarks.tables import markdown
@@ -11,6 +9,7 @@ from experiments.reproductions.page import Page, billions, coupled_row, coupled_
 from experiments.reproductions.tables import find
 from scaling import ChinchillaLaw, fit_chinchilla, fit_coupled, load_runs
 from scaling.datasets import chinchilla_240
+from scaling.laws.base import Array
 from scaling.runs import RunTable
 
 #: Published laws (data/runs/published_fits.csv says where each stands).
@@ -82,12 +81,16 @@ def descend(runs: RunTable, law: ChinchillaLaw, scale: float) -> float:
     """Return where L-BFGS-B stops from a law, in terms of the sum, when it sees `scale` times the sum."""
     from scipy.optimize import minimize
 
-    def of(v: Any) -> float:
+    def of(v: Array) -> float:
         at = ChinchillaLaw(np.exp(v[0]), np.exp(v[1]), np.exp(v[2]), v[3], v[4])
         return objective(at, runs)
 
-    start = [np.log(law.E), np.log(law.A), np.log(law.B), law.alpha, law.beta]
-    end = minimize(lambda v: scale * of(v), start, method="L-BFGS-B")
+    start = np.array([np.log(law.E), np.log(law.A), np.log(law.B), law.alpha, law.beta])
+
+    def seen(v: Array) -> float:
+        return scale * of(v)
+
+    end = minimize(seen, start, method="L-BFGS-B")
     return of(end.x)
 
 

@@ -51,12 +51,16 @@ def law_of(train_set: str) -> OvertrainingLaw:
     return OvertrainingLaw.of(ChinchillaLaw(e, a, b * 6 ** (-alpha / 2), alpha, alpha))
 
 
+#: What a run is, in the columns of the table.
+RUN = ("params", "tokens", "ratio", "loss_c4_val")
+
+
 def forecast(law: OvertrainingLaw | ChinchillaLaw, rows: pd.DataFrame) -> list[tuple[str, float]]:
     """Return the relative error on every run above 1e9 parameters, under a name."""
     big = rows[rows["params"] > 1e9].sort_values(["params", "ratio"])
     return [
-        (f"{r.params / 1e9:.1f}B, M = {r.ratio}", float(law.loss(r.params, r.tokens) / r.loss_c4_val - 1))
-        for r in big.itertuples()
+        (f"{n / 1e9:.1f}B, M = {ratio}", float(law.loss(n, d) / loss - 1))
+        for n, d, ratio, loss in zip(*(big[c].tolist() for c in RUN), strict=True)
     ]
 
 
@@ -93,7 +97,7 @@ def reproduce() -> Page:
         "eta 0.136 (RedPajama), 0.127, 0.121",
         "all runs: " + "; ".join(f"{row[0]} eta {row[6]}" for row in wide),
         gaps[0],
-        wide[0][-1],
+        str(wide[0][-1]),
         [
             "The law L = E + (a M^eta + b M^-eta) C^-eta is the law of Hoffmann et al. with alpha = beta = 2 "
             "eta; both fits "

@@ -46,7 +46,7 @@ def rising(runs: RunTable) -> tuple[int, int]:
 def reproduce() -> Page:
     """Fit R_D and R_N on the held base law, then everything."""
     runs = read(find("datablations_repeat_182_fitset.csv"))
-    published = DataConstrainedLaw(*vars(BASE).values(), R_D, R_N)
+    published = DataConstrainedLaw(**vars(BASE), R_D=R_D, R_N=R_N)
     fit = fit_data_constrained(runs, base=BASE, n_boot=300)
     grid = np.array([1.0, 2.0, 4.0, 8.0, R_D, 30.0, 60.0, 95.365, 200.0, 1e3, 1e4, 1e5])
     profile = fit.profile("R_D", values=grid, n_boot=100)

@@ -104,6 +104,7 @@ def money(
                      "output_tokens": work.output, "usd_per_hour": usd_per_hour, "bytes_per_token": size}  # fmt: skip
             rows.append(about | _dollars(served))
     longest = max((w for w in found.works if w.output), key=lambda w: w.batch)
+    asked: list[tuple[Arch, float | None, int, int, int | None]]
     asked = [(found.arch, size, longest.prompt, longest.output, 1)]
     asked += [(shape, b, PROMPT, OUTPUT, None) for shape, b in (open_models() if models is None else models)]
     for shape, per_token, prompt, output, n_gpus in asked:
