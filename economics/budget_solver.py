@@ -14,7 +14,7 @@ from economics.budget_law import law_findings, require_optimum
 from economics.budget_plan import BudgetPlan
 from economics.run_cost import cost
 from economics.run_estimates import LEVEL, dollars, quantiles
-from economics.run_numbers import positive, share
+from economics.run_numbers import money, positive, share
 from economics.run_result import RunCost
 from economics.run_search import BudgetError as BudgetError, RunSearch
 from scaling.errors import DataError
@@ -91,7 +91,7 @@ def solve_budget(
     >>> best.params > 7e9 and best.loss.value < plan.loss.value
     True
     """
-    money = positive("usd", usd.strip().lstrip("$") if isinstance(usd, str) else usd, "dollars")
+    limit = money("usd", usd)
     if not 0.0 < (quantile := share("quantile", quantile)) < 1.0:
         raise DataError(f"quantile must lie between 0 and 1, got {quantile!r}", column="quantile")
     level = None if level is None else check_level(level)
@@ -115,10 +115,10 @@ def solve_budget(
     if known is None and predict is None:
         raise DataError("give N, or a fit or law to choose it by", column="N")
     search = RunSearch(
-        money,
+        limit,
         lambda run: run.usd_quantile(quantile),
         settings,
-        lambda run, floor: too_dear(run, floor, money),
+        lambda run, floor: too_dear(run, floor, limit),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are findings of the cost
@@ -133,11 +133,11 @@ def solve_budget(
                 require_optimum(fit, best)
             span = search.span(loss, best)
         start = search.start_of(best)
-    affordable, nothing = _affordable(best, start, money)
+    affordable, nothing = _affordable(best, start, limit)
     findings = _findings(best, predict, fit, nothing, chosen=settings.get("n_gpus") is None)
     mean, single = _losses(fit, law, best, level)
     return BudgetPlan(
-        money, quantile, best.plan.params, best.plan.tokens, affordable, mean, single, span, best, findings
+        limit, quantile, best.plan.params, best.plan.tokens, affordable, mean, single, span, best, findings
     )
 
 

@@ -138,7 +138,7 @@ class Outcome:
     def _beside(self) -> dict[str, Array]:
         plan, extra, one = self.plan, self.plan.overheads, np.ones(1)
         stored = extra.stored_gb(plan.params, plan.tokens) * extra.storage_usd_gb_month
-        months = self.wall_hours / HOURS_PER_MONTH + extra.months_kept if stored else 0.0 * one
+        months = self.wall_hours / HOURS_PER_MONTH + extra.months_kept if np.any(stored) else 0.0 * one
         return {
             "storage": stored * months,
             "egress": extra.traffic_gb(plan.params) * extra.egress_usd_gb * one,

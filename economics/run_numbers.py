@@ -114,6 +114,20 @@ def positive(name: str, value: Any, what: str) -> float:
     return number
 
 
+#: More dollars than the world makes in a year: nobody has them.
+_ALL_MONEY = 1e14
+
+
+def money(name: str, value: Any) -> float:
+    """Read a sum of dollars as people write it: 50, "$50", "$1.5k"."""
+    number = positive(
+        name, value.strip().lstrip("$") if isinstance(value, str) else value, "dollars, such as '$1.5k'"
+    )
+    if number > _ALL_MONEY:
+        raise DataError(f"{name} is more money than there is: give dollars; got {value!r:.80}", column=name)
+    return number
+
+
 def share(name: str, value: Any) -> float:
     """Read a share from 0 to 1: a number, or text such as "90%"."""
     divisor, text = 1.0, value

@@ -11,8 +11,8 @@ import numpy as np
 
 from economics.budget_solver import too_dear
 from economics.decide.answer import lifetime, option_of, priced, server
+from economics.decide.endless import flops_within, refuse_endless
 from economics.decide.machines import (
-    first_flops,
     hours_quantile,
     quiet_cost,
     read_hours,
@@ -26,10 +26,10 @@ from economics.decide.machines import (
 )
 from economics.decide.repeated import NewData, Repeated, plain_or_repeated
 from economics.decide.result import Option, PricedOptimum
-from economics.decide.search import Found, find
+from economics.decide.search import LARGEST, MOST_TOKENS, SMALLEST, Found, find
 from economics.decide.tasks import Within
 from economics.run_estimates import dollars, duration, quantiles
-from economics.run_numbers import positive, whole
+from economics.run_numbers import money, whole
 from economics.run_result import RunCost
 from economics.run_search import BudgetError, RunSearch
 from scaling.errors import DataError
@@ -98,14 +98,14 @@ def best_for_budget(
     DataError
         An argument cannot be.
     """
-    money = positive("usd", usd.strip().lstrip("$") if isinstance(usd, str) else usd, "dollars")
+    limit = money("usd", usd)
     life = served_tokens(served)
     asked = _Asked(
         subject(fit, level, unidentified), read_quantile(quantile), life, read_serving(served, serving)
     )
-    what = f"lowest loss for {dollars(money)}"
+    what = f"lowest loss for {dollars(limit)}"
     data = plain_or_repeated(unique_tokens, repetition, worth_share)
-    return _within(asked, money, "usd", what, read_settings(settings), data)
+    return _within(asked, limit, "usd", what, read_settings(settings), data)
 
 
 def best_by_deadline(
@@ -236,14 +236,15 @@ def _search(
     task = Within(s.law, limit, of, q, asked.served)
     if loss is not None:
         task = replace(task, loss=loss)
-    flops = limit * first_flops(
-        settings, (lambda r: r.usd.value) if of == "usd" else (lambda r: r.wall_hours.value)
+    flops = flops_within(
+        limit, settings, (lambda r: r.usd.value) if of == "usd" else (lambda r: r.wall_hours.value)
     )
     guess = served_for_flops(s.law, flops, asked.served)
-    counted = settled(settings, guess.params, max(guess.tokens, 1.0))
+    size = min(max(guess.params, SMALLEST), LARGEST)
+    counted = settled(settings, size, min(max(guess.tokens, 1.0), MOST_TOKENS))
 
     def near(n: float) -> float:
-        return float(max(flops / (6.0 * n), 1e3))
+        return float(min(max(flops / (6.0 * n), 1e3), MOST_TOKENS))
 
     def refuse(run: RunCost, floor: float) -> BudgetError:
         if of == "usd":
@@ -254,11 +255,11 @@ def _search(
             column="hours",
         )
 
-    first = quiet_cost(counted, guess.params, 1.0)
+    first = quiet_cost(counted, size, 1.0)
     floor = hours_quantile(first, q) if of == "hours" else first.usd_quantile(q)
     if floor >= limit:
         raise refuse(first, floor)
-    found = find(s, task, counted, guess.params, near, asked.serving, drawn=drawn)
+    found = find(s, task, counted, size, near, asked.serving, drawn=drawn)
     again = settled(settings, *found.best)
     if not same_machines(again, counted):
         counted = again
@@ -273,4 +274,6 @@ def _search(
     search = RunSearch(limit, measure, counted, refuse)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are findings of the run
-        return found, search.run(found.best.params), task
+        run = search.run(found.best.params)
+    refuse_endless(run, q, limit, of)
+    return found, run, task

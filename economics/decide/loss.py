@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from economics.decide.answer import option_of, priced, server
+from economics.decide.endless import refuse_endless
 from economics.decide.machines import (
     gpus_needed,
     holds,
@@ -214,7 +215,9 @@ def _search(
         found = find(s, asked.task(), counted, n, near, asked.serving, drawn=drawn)
         n = found.best.params
         d = asked.tokens(n)
-    return found, quiet_cost(counted, n, d), counted
+    run = quiet_cost(counted, n, d)
+    refuse_endless(run, asked.quantile, run.usd_quantile(asked.quantile), "usd")
+    return found, run, counted
 
 
 def _enough(asked: _Asked, settings: dict[str, Any], n: float, d: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from economics.hardware import GPU
@@ -17,6 +17,7 @@ from economics.run_result import RunCost
 from economics.run_search import BudgetError
 from scaling.errors import DataError
 from scaling.findings import Finding
+from scaling.units import format_count
 
 #: Draws of the cost: the tenth and the ninetieth percentile of so many scatter by 2% of the distance between them.
 DRAWS = 2000
@@ -50,8 +51,17 @@ def with_count(settings: Mapping[str, Any], params: float, tokens: float) -> dic
     """Return the settings with a number of GPUs: the given one, or the fewest for a month that hold the model."""
     if settings.get("n_gpus") is not None:
         return {**settings, "n_gpus": whole("n_gpus", settings["n_gpus"])}
-    run = quiet_cost(settings, params, tokens)
-    n = run.plan.n_gpus
+    try:
+        run = quiet_cost(settings, params, tokens)
+        n = run.plan.n_gpus
+        quiet_cost({**settings, "n_gpus": n}, params, tokens)  # as many as there are
+    except DataError as error:
+        quiet_cost({**settings, "n_gpus": 8}, params, tokens)  # what is wrong whatever their number
+        raise DataError(
+            f"to train {format_count(params)} parameters on {format_count(tokens)} tokens within a month takes more "
+            "GPUs than there are to rent: give n_gpus, and it takes longer, or ask for less.",
+            column="n_gpus",
+        ) from error
     while not holds(run) and n < _MOST:
         n = 8 if n < 8 else 2 * n
         run = quiet_cost({**settings, "n_gpus": n}, params, tokens)
@@ -238,12 +248,6 @@ def _several(given: Any, default: Any) -> list[Any]:
     if not out:
         raise DataError("gpus and markets need one or more to compare", column="gpus")
     return out
-
-
-def first_flops(settings: Mapping[str, Any], of: Callable[[RunCost], float]) -> float:
-    """Return the FLOPs that a unit of what `of` measures buys, from a run of middling size."""
-    run = quiet_cost({**settings, "n_gpus": settings.get("n_gpus") or 8}, 1e9, 1e12)
-    return 6e21 / of(run)
 
 
 def served_tokens(served: Any) -> float:

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from economics.decide.surface import SPACING, Surface, surface
+from economics.decide.costs import surface
+from economics.decide.surface import SPACING, Surface
 from economics.quantile_draws import Array
 from economics.run_search import BudgetError
 from scaling.laws.base import quiet
@@ -18,6 +19,8 @@ from scaling.optima.subject import RunPoint, Subject
 
 #: Sizes that are looked at; half the width of a search around a first guess, in ln N, and by what it grows.
 SMALLEST, LARGEST, _REACH = 1e6, 1e14, 2.4
+#: The most tokens a search begins with: more than anybody has.
+MOST_TOKENS = 1e17
 #: Smaller than this hardly a shape has the vocabulary that the cost of serving assumes.
 _SMALLEST_SERVED = 1e7
 #: Steps of the search in ln N: of the law itself, and of its draws; a parabola goes on from there.
@@ -107,7 +110,8 @@ def find(
         Whether the draws are wanted too.
     """
     least = SMALLEST if serving is None else _SMALLEST_SERVED
-    low, high = max(guess * math.exp(-_REACH), least), min(max(guess, least) * math.exp(_REACH), LARGEST)
+    guess = min(max(guess, least), LARGEST)
+    low, high = max(guess * math.exp(-_REACH), least), min(guess * math.exp(_REACH), LARGEST)
     pairs = None
     for _ in range(8):
         costs = surface(settings, low, high, near, serving)

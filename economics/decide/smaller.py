@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from economics.decide.answer import server
+from economics.decide.endless import refuse_unsaved
 from economics.decide.machines import quiet_cost, read_settings, recompute_findings, settled
 from economics.quantile_draws import Array
 from economics.run_estimates import estimate_of
@@ -120,7 +121,8 @@ def smaller_model(
     Raises
     ------
     NotIdentifiedError, DataError
-        As `overtraining`; and an argument of `cost` or `inference_cost` cannot be.
+        As `overtraining`; an argument of `cost` or `inference_cost` cannot be; or runs among interruptions save too
+        seldom.
     """
     s, given = subject(fit, level, unidentified), read_settings(settings)
     base = overtraining(fit, params, flops=flops, like=like, level=level, unidentified=unidentified)
@@ -134,6 +136,8 @@ def smaller_model(
     before, after, start = (
         quiet_cost(machines, *run) for run in ((n0, d0), (n, base.tokens.value), (n, 1.0))
     )
+    for run in (before, after):
+        refuse_unsaved(run.plan, float(np.median(run.outcome.work)))
     prices = [server(size, machines, serving or {}) for size in (n0, n)]
     assert prices[0] is not None and prices[1] is not None
     was, fixed, spent = (np.atleast_1d(r.outcome.total_usd) for r in (before, start, after))

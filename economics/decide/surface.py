@@ -1,14 +1,13 @@
 """Dollars and hours of runs of every size, draw by draw: what an optimum for each draw is looked for on.
 
 A run of N parameters on D tokens costs fixed(N) + each(N) · D on a given number of GPUs: starting machines and what
-is stored, and then so much a token. Both parts are taken from two costs at each node of a grid of ln N, and between
-nodes they are interpolated (each(N) as a power of N). The costs of an answer itself are computed anew.
+is stored, and then so much a token. Between the nodes of a grid of ln N both are interpolated (each(N) as a power of
+N). `economics.decide.costs` computes them, and has those of runs whose tokens have no price each.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +15,6 @@ import numpy as np
 
 from economics.inference import InferenceCost, inference_cost
 from economics.quantile_draws import Array
-from economics.run_cost import cost
-from economics.run_result import RunCost
 
 #: Distance of the nodes in ln N: multiples of it, so that the shapes behind them are solved for once.
 SPACING = 0.4
@@ -85,56 +82,6 @@ class Surface:
         """Return the dollars of training on `tokens`, shape (K, G) or (G,), and of serving."""
         with np.errstate(invalid="ignore"):  # sizes that need tokens without end
             return np.asarray(self.usd_fixed + self.usd_token * tokens + served * self.usd_served)
-
-
-def surface(
-    settings: Mapping[str, Any],
-    low: float,
-    high: float,
-    tokens: Callable[[float], float],
-    serving: Mapping[str, Any] | None = None,
-) -> Surface:
-    """Return the costs of all sizes between two.
-
-    Parameters
-    ----------
-    settings : mapping
-        Arguments of `cost`, with `n_gpus`.
-    low, high : float
-        Sizes.
-    tokens : callable
-        Tokens near which a size will be asked for.
-    serving : mapping, optional
-        Arguments of `inference_cost` beyond those shared with training; None where nothing is served.
-    """
-    first, last = int(np.ceil(np.log(low) / SPACING - 1e-9)), int(np.ceil(np.log(high) / SPACING))
-    x = SPACING * np.arange(first, last + 1)
-    rows: list[list[Array]] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they are findings of the answer
-        for n in np.exp(x):
-            start, run = (
-                cost(**{**settings, "N": float(n), "D": d}) for d in (1.0, max(tokens(float(n)), 2.0))
-            )
-            rows.append([*_parts(start, run), _served(float(n), settings, serving)])
-    k = max(part.size for row in rows for part in row)
-    columns = [np.stack([np.broadcast_to(row[i], k) for row in rows], axis=1) for i in range(len(rows[0]))]
-    return Surface(x.astype(np.float64), *columns)
-
-
-def _parts(start: RunCost, run: RunCost) -> list[Array]:
-    more = run.plan.tokens - start.plan.tokens
-    parts = []
-    for of in ("total_usd", "wall_hours"):
-        fixed, spent = getattr(start.outcome, of), getattr(run.outcome, of)
-        parts += [fixed, np.maximum(spent - fixed, 1e-12 * spent) / more]
-    return parts
-
-
-def _served(n: float, settings: Mapping[str, Any], serving: Mapping[str, Any] | None) -> Array:
-    if serving is None:
-        return np.zeros(1)
-    return serve(n, settings, serving).token_usd_draws
 
 
 def serve(n: float, settings: Mapping[str, Any], serving: Mapping[str, Any]) -> InferenceCost:

@@ -88,6 +88,12 @@ class Pool:
     size_of: Any
     ratio: tuple[float, float]
 
+    @property
+    def longest_hours(self) -> float:
+        """Median hours of the longest run."""
+        pace = np.array([size.hours for size in self.sizes])
+        return float((pace[self.size_of] * self.candidates.tokens).max())
+
 
 def count_of(table: RunTable | None) -> Count:
     """Return how the runs at hand count parameters: total where they do not say."""

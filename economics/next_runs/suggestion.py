@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from economics.decide.endless import refuse_unsaved
 from economics.next_runs.findings import findings
 from economics.next_runs.goal import Goal, Precision, read_goal
 from economics.next_runs.grid import Pool, make_pool, plain_grids, read_range
@@ -15,7 +16,7 @@ from economics.next_runs.known import Knowledge, gather
 from economics.next_runs.result import NextRun, NextRuns, PlainGrid
 from economics.run_cost import cost
 from economics.run_estimates import dollars, estimate_of
-from economics.run_numbers import hours, positive, share, whole
+from economics.run_numbers import hours, money, share, whole
 from economics.run_search import BudgetError
 from economics.token_cost import start_cost
 from scaling.design import Candidates, Chosen, Search, moments, predicted_se
@@ -104,7 +105,7 @@ def suggest(
     BudgetError
         The budget does not pay for the smallest run; `needed_usd` is what would.
     DataError
-        An argument cannot be, or the table cannot be read.
+        An argument cannot be, the table cannot be read, or runs among interruptions save too seldom.
 
     Examples
     --------
@@ -114,7 +115,7 @@ def suggest(
     True
     """
     goal = read_goal(target, check_level(level))
-    limit = None if budget is None else _money(budget)
+    limit = None if budget is None else money("budget", budget)
     wanted = None if precision is None else goal.wanted_se(precision)
     if limit is None and wanted is None:
         raise DataError("give a budget in dollars, or the precision that is wanted", column="budget")
@@ -128,6 +129,10 @@ def suggest(
         tokens=read_range("token_counts", token_counts), trunks=whole("trunks", trunks, least=1),
         max_hours=None if max_hours is None else hours("max_hours", max_hours, positive=True), settings=asked,
     )  # fmt: skip
+    plan = cost(arch=pool.sizes[0].arch, D=1e9, **asked).plan
+    refuse_unsaved(
+        plan, max(pool.sizes[i].hours * d for i, d in zip(pool.size_of, pool.candidates.tokens, strict=True))
+    )
     start = start_cost(pool.sizes[0].arch, **asked)
     left = None if limit is None else _after_start(limit, start, pool)
     options = {"sigma": known.sigma, "rho": known.rho, "delta": known.delta}
@@ -144,7 +149,6 @@ def suggest(
     for i, paid in zip(at, pool.candidates.shares(at) / pool.candidates.rate[at], strict=True):
         token = pool.sizes[pool.size_of[i]].token
         usd, spent_hours = usd + token.usd * paid, spent_hours + token.hours * paid
-    plan = cost(arch=pool.sizes[0].arch, D=1e9, **asked).plan
     result = NextRuns(
         goal.name, made, estimate_of(usd, "cost", "$"), estimate_of(spent_hours, "hours", "h"), limit,
         None if precision is None else float(precision), se.before(), after, _plain(pool, found.cost, se, start),
@@ -209,11 +213,6 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
         raise DataError(f"{name} {why}", column=name)
     given = {k: v for k, v in settings.items() if v is not None or k == "checkpoint_every"}
     return {"n_gpus": 1, **given}
-
-
-def _money(budget: float | str) -> float:
-    text = budget.strip().lstrip("$") if isinstance(budget, str) else budget
-    return positive("budget", text, "dollars, such as 50 or '$1.5k'")
 
 
 def _after_start(limit: float, start: float, pool: Pool) -> float:

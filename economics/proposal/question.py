@@ -17,7 +17,7 @@ from economics.decide.machines import (
 from economics.hardware import GPU, gpu as find_gpu
 from economics.next_runs.goal import Goal, read_goal
 from economics.price_rows import market_kind
-from economics.run_numbers import positive, share
+from economics.run_numbers import money, positive, share
 from scaling.errors import DataError
 from scaling.intervals import check_level
 from scaling.laws.chinchilla import ChinchillaLaw
@@ -130,7 +130,7 @@ def read_question(
     DataError
         An argument cannot be. UnknownGPU, AmbiguousGPU and PriceError (a market) are such.
     """
-    money = positive("budget", budget.strip().lstrip("$") if isinstance(budget, str) else budget, "dollars")
+    usd = money("budget", budget)
     allowed = share("risk", risk)
     if not 0.0 < allowed < 1.0:
         raise DataError(f"risk, of breaking the cap, lies between 0 and 1, got {risk!r}", column="risk")
@@ -141,7 +141,7 @@ def read_question(
     machines = _machines(gpu, markets, shared)
     wanted = None if loss is None else positive("loss", loss, "a loss to reach")
     return Question(
-        money, read_quantile(quantile), allowed, None if level is None else check_level(level),
+        usd, read_quantile(quantile), allowed, None if level is None else check_level(level),
         read_goal(target, 0.95 if level is None else level), machines, shared,
         None if deadline_hours is None else read_hours(deadline_hours),
         served_tokens(serve_tokens) or None, read_serving(serve_tokens, serving),

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from economics.budget_solver import too_dear
-from economics.decide.machines import first_flops, holds, quiet_cost, settled
+from economics.decide.costs import surface
+from economics.decide.endless import flops_within, refuse_endless, unsaved
+from economics.decide.machines import holds, quiet_cost, settled
 from economics.decide.search import LARGEST, SMALLEST, vertex
-from economics.decide.surface import Surface, surface
+from economics.decide.surface import Surface
 from economics.decide.tasks import Within
 from economics.proposal.offer import Offer
-from economics.run_estimates import dollars, duration, quantiles
+from economics.run_estimates import duration, quantiles
 from economics.run_result import RunCost
-from economics.run_search import BudgetError
+from economics.run_search import BudgetError, RunSearch
 from scaling.errors import ScalingError
 from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.units import format_count
@@ -24,8 +26,6 @@ from scaling.units import format_count
 #: Half the width of the sizes looked at around the best, in ln N, and the step there; sizes whose memory is looked at
 #: are rounded up to a coarser step, for a shape has to be found for each.
 _REACH, _FINE, _SHAPES = 1.8, 0.02, 0.1
-#: Less compute than a machine does in a second is none.
-_FEWEST = 1e12
 #: The most GPUs a deadline may take.
 _MOST = 4096
 
@@ -144,34 +144,29 @@ class Yard:
         DataError
             Nothing prices any kind.
         """
-        rates: list[float] = []
+        bought: list[float] = []
         for machine in self.machines:
             try:
-                rates.append(self._rate(machine))
+                bought.append(self._flops(machine, usd))
             except ScalingError as error:
                 refused = error
-        if not rates:
+        if not bought:
             raise refused
-        return float(f"{math.sqrt(usd * max(rates) / 120.0):.0e}")
+        return float(f"{math.sqrt(max(bought) / 120.0):.0e}")
 
     def costs_of(self, offer: Offer) -> Surface:
         """Return the costs of all sizes on the machines of an offer."""
         return self._surfaces[_key(offer.settings)]
 
     def _flops(self, machine: dict[str, Any], usd: float) -> float:
-        """Return about what compute the money buys."""
-        flops = usd * self._rate(machine)
-        if flops < _FEWEST:
-            raise BudgetError(
-                f"{dollars(usd)} buy next to nothing here: a run that is interrupted and saved too seldom does not end."
-            )
-        return flops
-
-    def _rate(self, machine: dict[str, Any]) -> float:
+        """Return about what compute the money buys: in proportion to it, but where a run may never end."""
         key = (_name(machine), str(machine["market"]))
         if key not in self._rates:
-            self._rates[key] = first_flops(machine, lambda run: run.usd.value)
-        return self._rates[key]
+            found = flops_within(usd, machine, lambda run: run.usd.value)
+            if unsaved(quiet_cost({**machine, "n_gpus": machine.get("n_gpus") or 8}, 1e9, 1e12).plan):
+                return found
+            self._rates[key] = found / usd
+        return usd * self._rates[key]
 
     def _best(
         self, counted: dict[str, Any], usd: float, quantile: float, flops: float
@@ -179,7 +174,8 @@ class Yard:
         """Return size and tokens of the lowest loss on given machines, searched further where it is at an edge."""
         key = _key(counted)
         task = Within(self.law, usd, "usd", quantile)
-        middle = math.log(float(np.asarray(self.law.optimal(flops).params)))
+        guess = float(np.asarray(self.law.optimal(flops).params))
+        middle = math.log(min(max(guess, 2 * SMALLEST), LARGEST / 2))
         for _ in range(8):
             costs = self._surfaces.get(key)
             if costs is None or not costs.x[0] + 0.3 < middle < costs.x[-1] - 0.3:
@@ -212,6 +208,13 @@ class Yard:
         """Return the run of a size whose cost is the money: steps of the secant from `near`, starts at `floor`."""
         n, d = near
         run = quiet_cost(counted, n, d)
+        if unsaved(run.plan):
+            search = RunSearch(
+                usd, lambda r: r.usd_quantile(quantile), counted, lambda r, spent: too_dear(r, spent, usd)
+            )
+            run = search.run(n)
+            refuse_endless(run, quantile, usd, "usd")
+            return run
         for _ in range(8):
             spent = run.usd_quantile(quantile)
             if abs(spent / usd - 1.0) < 1e-7:
