@@ -12,6 +12,7 @@ from economics.run_numbers import plain
 from scaling.errors import DataError
 
 _STATE_VERSION = 1
+AHEAD_S = 5.0  # a journal is written so far ahead: an instance that died may count so much too long, never too short
 
 
 class Bill:
@@ -26,6 +27,8 @@ class Bill:
     monotonic : callable, optional
         Returns seconds that only ever grow, from any origin: time goes on by them where `clock` is set back.
         ``time.monotonic`` if `clock` is ``time.time``; another clock alone is held still while it lags.
+    gone_after_s : float, optional
+        Seconds after its last sign of life by which an instance that is gone was no longer billed; None: not known.
 
     Examples
     --------
@@ -37,12 +40,13 @@ class Bill:
     """
 
     def __init__(
-        self, session: Session, clock: Callable[[], float], monotonic: Callable[[], float] | None = None
-    ) -> None:
+        self, session: Session, clock: Callable[[], float], monotonic: Callable[[], float] | None = None,
+        gone_after_s: float | None = None,
+    ) -> None:  # fmt: skip
         self.sessions = [session]
         self.ledger: list[Charge] = []
         self.charges = 0.0  # sum of the ledger, US dollars: asked for several times at every step
-        self._clock = clock
+        self._clock, self._gone_after_s = clock, gone_after_s
         if monotonic is None:
             monotonic = time.monotonic if clock is time.time else (lambda: 0.0)
         self._monotonic = monotonic
@@ -117,20 +121,29 @@ class Bill:
         for session in closed:
             known = merged.setdefault((session.instance, session.started_at), session)
             merged[session.instance, session.started_at] = _same(known, session)
-        notes: list[str] = []
-        others: list[Session] = []
+        gone: list[Session] = []
         for session in merged.values():
-            goes_on = session.ended_at is None or session.started_at == mine.started_at
-            if session.instance == mine.instance and goes_on:
+            no_end = session.ended_at is None or session.seen_at is not None
+            if session.instance == mine.instance and (no_end or session.started_at == mine.started_at):
                 # The process restarted, the machine did not: billed without a break, idle time included.
-                mine = _same(replace(session, ended_at=mine.ended_at), mine)
-            elif session.ended_at is None:
-                end = max(_end(session, previous_ended_at, latest, now), until)
-                others.append(replace(session, ended_at=end))
-                if previous_ended_at is None:
-                    notes.append(f"{session.instance} taken as billed until now: its end was not given")
+                mine = _same(replace(session, ended_at=mine.ended_at, seen_at=None), mine)
             else:
-                others.append(session)
+                gone.append(session)
+        open_ones = [s for s in gone if s.ended_at is None]
+        assumed = [s for s in gone if s.seen_at is not None]
+        meant = open_ones or assumed[-1:]  # whose end is given, if one is
+        others: list[Session] = []
+        notes: list[str] = []
+        for session in gone:
+            end = previous_ended_at if session in meant else None
+            seen = latest if session.ended_at is None else session.seen_at
+            if seen is not None:
+                least = until if session.ended_at is None else seen + AHEAD_S
+                settled = _settled(session, seen, least, end, self._gone_after_s, now)
+                if settled.seen_at is not None and settled.ended_at != session.ended_at:
+                    notes.append(_assumption(settled, now))
+                session = settled
+            others.append(session)
         self._latest = now
         self.sessions = [*others, mine]
         known_keys = {c.key for c in ledger}
@@ -143,6 +156,7 @@ class Bill:
 def _same(one: Session, other: Session) -> Session:
     """One session of two that are the same instance: the longer time, the dearer tariff."""
     ends = [s.ended_at for s in (one, other) if s.ended_at is not None]
+    seen = [s.seen_at for s in (one, other) if s.seen_at is not None]
     return Session(
         instance=one.instance,
         started_at=min(one.started_at, other.started_at),
@@ -150,13 +164,34 @@ def _same(one: Session, other: Session) -> Session:
         usd_per_hour=max(one.usd_per_hour, other.usd_per_hour),
         billing_granularity=max(one.billing_granularity, other.billing_granularity),
         minimum_s=max(one.minimum_s, other.minimum_s),
+        seen_at=max(seen) if seen and len(seen) == len(ends) else None,
     )
 
 
-def _end(session: Session, given: float | None, latest: float, now: float) -> float:
-    """When an instance that is gone stopped being billed; the worst, `now`, if nobody said."""
-    if given is None:
-        return now
+def _settled(
+    session: Session, seen: float, least: float, given: float | None, gone_after_s: float | None, now: float
+) -> Session:
+    """Return an instance that is gone with its end; where nobody said it, with the latest that it can be.
+
+    What was assumed once is only ever taken back: the instance that came after it had begun by then.
+    """
+    if given is not None:
+        return replace(session, ended_at=max(_end(session, given, seen, now), least), seen_at=None)
+    end = max(now if gone_after_s is None else min(seen + gone_after_s, now), least)
+    return replace(
+        session, ended_at=end if session.ended_at is None else min(end, session.ended_at), seen_at=seen
+    )
+
+
+def _assumption(session: Session, now: float) -> str:
+    """Say until when an instance is taken as billed."""
+    end, seen = session.ended_at or 0.0, session.seen_at or 0.0
+    when = "now" if end >= now else f"{end - seen:,.0f} s after its last sign of life"
+    return f"{session.instance} taken as billed until {when}: its end was not given"
+
+
+def _end(session: Session, given: float, latest: float, now: float) -> float:
+    """Return when an instance stopped being billed as somebody says, if that can be."""
     end = amount("previous_ended_at", given)
     name = repr(session.instance)
     for before, what in ((session.started_at, f"the start of {name}"), (latest, f"the last sign of {name}")):
@@ -197,11 +232,16 @@ def _read(state: Mapping[str, Any]) -> tuple[float, float, list[Session], list[C
     return latest, until, sessions, ledger
 
 
-def _session(instance: object, ended_at: object, billing_granularity: object, **rest: object) -> Session:
+def _session(
+    instance: object, ended_at: object, billing_granularity: object, seen_at: object = None, **rest: object
+) -> Session:
     """Check one instance of a state."""
     if not isinstance(instance, str):
         raise DataError(f"instance must be a name, got {instance!r:.80}", column="instance")
     granularity = amount("billing_granularity", billing_granularity, positive=True)
     end = None if ended_at is None else amount("ended_at", ended_at)
+    seen = None if seen_at is None else amount("seen_at", seen_at)
+    if seen is not None and end is None:
+        raise DataError(f"{instance} has seen_at and no ended_at", column="seen_at")
     numbers = {name: amount(name, value) for name, value in rest.items()}
-    return Session(instance=instance, ended_at=end, billing_granularity=granularity, **numbers)
+    return Session(instance=instance, ended_at=end, billing_granularity=granularity, seen_at=seen, **numbers)

@@ -29,7 +29,19 @@ class Charge:
 
 @dataclass(frozen=True)
 class Session:
-    """One billed instance: its name, when it started and ended (s since the epoch), and its tariff."""
+    """One billed instance.
+
+    Parameters
+    ----------
+    instance : str
+        Its name.
+    started_at, ended_at : float
+        Seconds since the epoch; None while its end is open.
+    usd_per_hour, billing_granularity, minimum_s : float
+        Its tariff: US dollars an hour, seconds it is rounded up to, and seconds that are billed at least.
+    seen_at : float, optional
+        Its last sign of life, where its end is only an assumption.
+    """
 
     instance: str
     started_at: float
@@ -37,6 +49,7 @@ class Session:
     usd_per_hour: float
     billing_granularity: float
     minimum_s: float
+    seen_at: float | None = None
 
     def usd(self, until: float) -> float:
         """US dollars billed for the session if it ends at `until` (its own end, where it has one)."""

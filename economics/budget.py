@@ -14,7 +14,7 @@ from os import PathLike
 from typing import Any
 
 from economics.account import STEPS_HELD, Account
-from economics.bill import Bill
+from economics.bill import AHEAD_S as AHEAD_S, Bill
 from economics.billing import (
     BudgetExceeded as BudgetExceeded,
     BudgetStatus as BudgetStatus,
@@ -30,17 +30,15 @@ from economics.journal import Journal
 from economics.run_numbers import count, flag, name_of
 from scaling.errors import DataError
 
-AHEAD_S = 5.0  # a journal is written so far ahead: an instance that died may count so much too long, never too short
-
 
 class BudgetGuard(Account):
     """Keep the bill of a run within a cap.
 
-    Call `check` before launch, `step` before every step, and stop (save, shut down, `close`) when it says
-    no. The promise: the bill, with the save, the shutdown and the rounding, never passes the cap, as long
-    as no step takes longer than `max_step_s` (or ``step(seconds=)``, or 1.25 times the longest seen), and
-    every instance of the run is known: a state saved with a checkpoint knows nothing of machines that died
-    before their next save. Where that may happen, give a `journal` on a disk that outlives the machine.
+    Call `check` before launch, `step` before every step, and stop (save, shut down, `close`) when it says no. The
+    promise: the bill, with the save, the shutdown and the rounding, never passes the cap, as long as no step takes
+    longer than `max_step_s` (or ``step(seconds=)``, or 1.25 times the longest seen), and every instance of the run is
+    known: a state saved with a checkpoint knows nothing of machines that died before their next save. Where that may
+    happen, give a `journal` on a disk that outlives the machine.
 
     Parameters
     ----------
@@ -68,15 +66,16 @@ class BudgetGuard(Account):
     instance : str
         Name of the instance: a restart with the same name goes on with the same bill.
     spent_usd : float
-        Spent before this guard existed, beside what a loaded state knows. The same sum again, as from a
-        script that is started again, counts once.
+        Spent before, beside what a loaded state knows. The same sum again, as from a script started again, counts once.
     journal : path, optional
-        File that is kept up to date (written whole, flushed to the disk, renamed): at the start, at every charge,
-        at the end, and at the first step after the `AHEAD_S` seconds that each writing covers. A state that is in
-        it already is loaded as by `load_state_dict`. A lock, ``NAME.lock``, keeps other processes out until the
-        guard is closed or its process ends.
+        File kept up to date (written whole, flushed to the disk, renamed): at the start, at every charge, at the end,
+        and at the first step after the `AHEAD_S` seconds that each writing covers. A state in it already is loaded as
+        by `load_state_dict`. A lock, ``NAME.lock``, keeps other processes out until the guard or its process ends.
     previous_ended_at : float, optional
         When the instance in the journal stopped being billed, as in `load_state_dict`.
+    gone_after_s : float, optional
+        Longest time that an instance of another name may have been billed after its last sign of life in a loaded
+        state, where its end is not given: waiting for a new machine is then not counted. None: billed until now.
     clock, monotonic : callable
         Seconds since the epoch, and seconds that never run back (`economics.bill.Bill`). Tests inject them.
 
@@ -109,6 +108,7 @@ class BudgetGuard(Account):
         spent_usd: float = 0.0,
         journal: str | PathLike[str] | None = None,
         previous_ended_at: float | None = None,
+        gone_after_s: float | None = None,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
@@ -129,7 +129,8 @@ class BudgetGuard(Account):
             billing_granularity=granularity_s(billing_granularity),
             minimum_s=amount("minimum_s", minimum_s),
         )
-        self._bill = Bill(session, clock, monotonic)
+        gone = None if gone_after_s is None else amount("gone_after_s", gone_after_s)
+        self._bill = Bill(session, clock, monotonic, gone)
         before = amount("spent_usd", spent_usd)
         if before:
             self._bill.book("spent before", before, f"spent before: {before!r}")
@@ -163,8 +164,8 @@ class BudgetGuard(Account):
         Raises
         ------
         BudgetExceeded
-            The chosen quantile of the plan, the final save and the shutdown do not fit. `needed` has what
-            they cost and `fits` has what would: hours, dollars, fraction of the plan, tokens.
+            The chosen quantile of the plan, the final save and the shutdown do not fit. `needed` has what they cost
+            and `fits` has what would: hours, dollars, fraction of the plan, tokens.
         """
         plan = self.planned_hours if hours is None else hours
         wanted = None if tokens is None else amount("tokens", count("tokens", tokens))
@@ -176,8 +177,7 @@ class BudgetGuard(Account):
         if self._within(needed):
             return self.status()
         raise refusal(
-            planned_s=None if plan is None else planned_s, quantile=self.quantile,
-            tokens=wanted,
+            planned_s=None if plan is None else planned_s, quantile=self.quantile, tokens=wanted,
             hours_fit=max(self._hours_left(now) - startup / 3600.0, 0.0), spent=self._bill.usd(now),
             needed=needed, cap=self.cap, usd_fit=max(self.cap - self._bill.usd(now) - self._due(), 0.0),
         )  # fmt: skip
@@ -193,8 +193,7 @@ class BudgetGuard(Account):
         Raises
         ------
         BudgetExceeded
-            The answer was no and the loop went on. The reserve holds this second step, so a loop that only
-            catches the error stays within the cap too.
+            The answer was no and the loop went on. The reserve holds this second step: who catches it stays in the cap.
         """
         bound = max(self._step_bound(), 0.0 if seconds is None else amount("seconds", seconds))
         now = self._bill.now()
@@ -260,19 +259,19 @@ class BudgetGuard(Account):
     def load_state_dict(self, state: Mapping[str, Any], *, previous_ended_at: float | None = None) -> None:
         """Go on with the bill of an earlier guard. Cap, bounds and price are those of this one.
 
-        With the same `instance` name the machine never stopped: it is billed from its first start, at the
-        dearer of the two tariffs, idle hours included. With another name the earlier instance ended at
-        `previous_ended_at`. What this guard has booked already stays, and loading a state twice counts it
-        once. To ask before a new instance is started whether that still fits, load the state (a journal is
-        one, as JSON) where the launcher runs and call ``check(startup_s=...)``.
+        With the same `instance` name the machine never stopped: it is billed from its first start, at the dearer of
+        the two tariffs, idle hours included. With another name the earlier instance ended at `previous_ended_at`. What
+        this guard has booked already stays, and loading a state twice counts it once. To ask before a new instance is
+        started whether that still fits, load the state (a journal is one, as JSON) where the launcher runs and call
+        ``check(startup_s=...)``.
 
         Parameters
         ----------
         state : mapping
             From `state_dict`.
         previous_ended_at : float, optional
-            When the earlier instance stopped being billed, seconds since the epoch. If it is not given, the
-            worst is assumed (it was billed until now), and the ledger says so.
+            When the earlier instance stopped being billed, seconds since the epoch. If it is not given, the worst
+            is assumed (it was billed until now, or for `gone_after_s` more), and the ledger says so.
 
         Raises
         ------
@@ -281,9 +280,8 @@ class BudgetGuard(Account):
         """
         missing = {"bill", "longest_step_s", "refused"} - set(state if isinstance(state, Mapping) else ())
         if missing:
-            raise DataError(
-                f"a guard's state has {', '.join(sorted(missing))}: {state!r:.80}", column="state"
-            )
+            words = ", ".join(sorted(missing))
+            raise DataError(f"a guard's state has {words}: {state!r:.80}", column="state")
         longest = amount("longest_step_s", state["longest_step_s"])
         self._bill.resume(state["bill"], previous_ended_at)
         self._longest_s = max(self._longest_s, longest)

@@ -171,10 +171,13 @@ class BudgetSection(_Section):
     usd_per_hour: _Positive
     billing_granularity: Literal["second", "minute", "hour"] = "second"
     instance: str | None = None
+    started_at: _NotNegative | None = None
     max_step_s: _Positive = 60.0
     final_save_s: _NotNegative = 120.0
     shutdown_s: _NotNegative = 60.0
     shutdown_usd: _NotNegative = 0.0
+    previous_ended_at: _NotNegative | None = None
+    gone_after_s: _NotNegative | None = None
 
 
 class LadderFile(_Section):

@@ -19,6 +19,7 @@ from scaling.units import format_count
 _ELSEWHERE = {
     **dict.fromkeys(("layers", "d_model", "heads", "kv_heads", "d_ff"), "a shape belongs in [[size]]"),
     **dict.fromkeys(("cap_usd", "usd_per_hour", "billing_granularity", "instance", "max_step_s"), "see [budget]"),
+    **dict.fromkeys(("started_at", "previous_ended_at", "gone_after_s"), "see [budget]"),
     **dict.fromkeys(("hours", "usd"), "a run that is cut by time is no exact point: give tokens"),
     **dict.fromkeys(("run_dir", "start_from", "checkpoint_at", "run_name"), "the ladder sets it for every run"),
     "inject": "a run that is hurt on purpose is no point",

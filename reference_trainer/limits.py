@@ -63,7 +63,8 @@ class Limits:
                 config.cap_usd, config.usd_per_hour, billing_granularity=config.billing_granularity,
                 max_step_s=config.max_step_s, instance=config.instance or socket.gethostname(),
                 journal=folder / "budget.json", clock=clock or time.time,
-                started_at=config.started_at or None,
+                started_at=config.started_at or None, previous_ended_at=config.previous_ended_at or None,
+                gone_after_s=None if config.gone_after_s == math.inf else config.gone_after_s,
             )  # fmt: skip
             hours = None if self.hours == math.inf else max(self.hours - wall_s / 3600.0, 0.0)
             self.guard.check(hours, tokens=None if config.tokens == math.inf else config.tokens)

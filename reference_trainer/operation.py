@@ -31,6 +31,8 @@ _NOT_NEGATIVE = (
         "probe_every",
         "usd_per_hour",
         "started_at",
+        "previous_ended_at",
+        "gone_after_s",
         "peak_tflops",
         "recovery_margin",
         "snapshot_every",
@@ -80,6 +82,10 @@ class Operation:
         As in `economics.budget.BudgetGuard`; `instance` is the host's name if not given.
     started_at : float
         When the machine's bill began, seconds since the epoch: installation and data count too. 0: with this process.
+    previous_ended_at, gone_after_s : float
+        Of the machine before this one, where the run went on under another `instance`: when its bill ended, seconds
+        since the epoch (0: not known), and how many seconds after its last sign of life at the latest. Without either it
+        counts until this one began, the time spent waiting for this one included, because it may have been up.
     peak_tflops : float
         Dense rate of one device for MFU; 0: looked up by the driver's name, or measured on a CPU.
     mlflow : str
@@ -114,6 +120,8 @@ class Operation:
     instance: str = ""
     max_step_s: float = 60.0
     started_at: float = 0.0
+    previous_ended_at: float = 0.0
+    gone_after_s: float = math.inf
     peak_tflops: float = 0.0
     mlflow: str = "sqlite"
     run_name: str = ""

@@ -205,6 +205,7 @@ def _guard(plan: Plan, clock: Callable[[], float]) -> BudgetGuard | None:
         budget.cap_usd, budget.usd_per_hour, billing_granularity=budget.billing_granularity,
         shutdown_usd=budget.shutdown_usd, final_save_s=budget.final_save_s, shutdown_s=budget.shutdown_s,
         max_step_s=budget.max_step_s, instance=budget.instance or socket.gethostname(),
+        started_at=budget.started_at, previous_ended_at=budget.previous_ended_at, gone_after_s=budget.gone_after_s,
         journal=plan.out / "budget.json", clock=clock,
     )  # fmt: skip
     guard.check()

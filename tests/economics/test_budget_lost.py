@@ -225,3 +225,73 @@ def test_seconds_are_seconds():
     for bad in (math.nan, math.inf, "noon"):
         with pytest.raises(DataError, match="started_at"):
             make(Time(), started_at=bad)
+
+
+class TestWaiting:
+    def test_waiting_for_a_machine_is_not_billed_where_it_is_known_how_soon_one_is_gone(self, tmp_path):
+        """1 h, 9 h of waiting, 1 h: $20 and at most 15 min of the first machine's end, not $110."""
+        time, path = Time(), tmp_path / "bill.json"
+        first = make(time, 1000.0, instance="spot-1", journal=path)
+        time.go(3600)
+        first.step()
+        time.go(9 * 3600)
+        second = make(time, 1000.0, instance="spot-2", journal=path, gone_after_s=900)
+        time.go(3600)
+        assert second.spent == pytest.approx(20.0 + 10.0 * 900 / 3600)
+        (note,) = second.ledger
+        assert (
+            note.reason
+            == "spot-1 taken as billed until 900 s after its last sign of life: its end was not given"
+        )
+        time.go(5 * 3600)  # and what is settled stays so on a third one
+        third = make(time, 1000.0, instance="spot-3", journal=path, previous_ended_at=time.wall - 4 * 3600)
+        assert third.spent == pytest.approx(20.0 + 10.0 * 900 / 3600 + 10.0)
+
+    def test_no_more_is_counted_than_until_now_and_no_less_than_was_written_ahead(self, tmp_path):
+        time, path = Time(), tmp_path / "bill.json"
+        make(time, 1000.0, instance="a", journal=path)
+        time.go(600)
+        assert make(time, 1000.0, instance="b", journal=path, gone_after_s=3600).spent == pytest.approx(
+            600 / 360
+        )
+        time.go(600)
+        third = make(time, 1000.0, instance="c", journal=path, gone_after_s=0)
+        assert third.spent == pytest.approx(
+            (5 + 5) / 360
+        )  # journals are written 5 s ahead; a is corrected too
+
+    def test_the_same_machine_idle_is_billed(self, tmp_path):
+        time, path = Time(), tmp_path / "bill.json"
+        make(time, 1000.0, instance="a", journal=path)
+        time.go(7200)
+        assert make(time, 1000.0, instance="a", journal=path, gone_after_s=60).spent == pytest.approx(20.0)
+
+    def test_what_was_assumed_can_be_corrected(self, tmp_path):
+        """$10 an hour: b begins 9 h after a was taken away, and its first try counts them."""
+        time, path = Time(), tmp_path / "bill.json"
+        first = make(time, 1000.0, instance="a", journal=path)
+        time.go(3600)
+        first.step()
+        died = time.wall
+        time.go(9 * 3600)
+        assert make(time, 1000.0, instance="b", journal=path).spent == pytest.approx(100.0)
+        time.go(360)
+        assert make(time, 1000.0, instance="b", journal=path, gone_after_s=7200).spent == pytest.approx(
+            10 + 20 + 1
+        )
+        time.go(360)
+        known = make(time, 1000.0, instance="b", journal=path, previous_ended_at=died)
+        ahead = 5 / 360  # the last writing covers 5 s more
+        assert known.spent == pytest.approx(10.0 + 2.0 + ahead)
+        time.go(360)
+        again = make(time, 1000.0, instance="b", journal=path, gone_after_s=7200)
+        assert again.spent == pytest.approx(10.0 + 3.0 + ahead)
+
+    def test_an_instance_that_was_taken_for_gone_and_comes_back_was_never_gone(self, tmp_path):
+        time, path = Time(), tmp_path / "bill.json"
+        make(time, 1000.0, instance="a", journal=path)
+        time.go(3600)
+        make(time, 1000.0, instance="b", journal=path, gone_after_s=0)
+        time.go(3600)
+        back = make(time, 1000.0, instance="a", journal=path, previous_ended_at=time.wall)
+        assert back.spent == pytest.approx(20.0 + 10.0)

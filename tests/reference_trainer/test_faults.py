@@ -187,6 +187,30 @@ def test_the_bill_begins_with_the_machine(tmp_path, data, seconds):
     assert late["usd"] == pytest.approx(begin - 1_000_000 + 10, abs=1)
 
 
+def test_waiting_for_another_machine_is_not_spent(tmp_path, data, whole, seconds, monkeypatch):
+    """$1 a second: the first machine is taken away at step 12, the next one is there 5,000 s later."""
+    about = dict(cap_usd=1000.0, usd_per_hour=3600.0, max_step_s=1.0)
+    slow = Batches.__call__
+
+    def taken(self, step):
+        if step == 12:
+            signal.raise_signal(signal.SIGTERM)
+        return slow(self, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Batches, "__call__", taken)
+        first = train(tiny(tmp_path / "run", data, **about, instance="spot-1"))
+    assert first["ended_by"] == "SIGTERM" and first["usd"] == 13
+    seconds[0] += 5000
+    with pytest.raises(BudgetExceeded, match="1000"):  # for all that is known the first was up all the time
+        train(tiny(tmp_path / "run", data, **about, instance="spot-2"))
+    with pytest.raises(ConfigError, match="gone_after_s must be at least 0"):
+        tiny(tmp_path / "run", data, **about, gone_after_s=-1)
+    again = train(tiny(tmp_path / "run", data, **about, instance="spot-2", gone_after_s=100))
+    assert again["ended_by"] == "horizon" and 13 + 27 + 50 < again["usd"] <= 13 + 27 + 105
+    assert_same(tmp_path / "run", whole.run_dir)
+
+
 def test_a_run_that_cannot_begin_under_its_cap_is_refused(tmp_path, data, seconds):
     config = tiny(tmp_path / "run", data, cap_usd=100.0, usd_per_hour=3600.0, max_step_s=1.0)
     with pytest.raises(BudgetExceeded, match="100"):
