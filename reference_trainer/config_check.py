@@ -58,13 +58,13 @@ def check(config: Any) -> None:
 
 
 def check_data(config: Any, data: TokenSet, val: TokenSet) -> None:
-    """Refuse a run that could not become an honest point on these data.
+    """Refuse a run that could not become an honest point on these data, or not do as it was told.
 
     Raises
     ------
     ConfigError
         The vocabulary is too small, the two sets were tokenized differently or are one, validation has no full
-        window, or the cooldown begins before the learning rate is reached.
+        window, the cooldown begins before the learning rate is reached, or a checkpoint is asked for after the end.
     """
     steps = max(1, round(min(config.tokens / config.step_tokens, 1e18)))  # as `train.total_steps`
     cools_at, warmup = steps - round(config.cooldown * steps), config.warmup_tokens / config.step_tokens
@@ -74,6 +74,12 @@ def check_data(config: Any, data: TokenSet, val: TokenSet) -> None:
             f"warmup_tokens = {config.warmup_tokens:g} last {math.ceil(warmup):,}: lr would never be reached. "
             "Give a shorter warm-up or more tokens.",
             column="warmup_tokens",
+        )
+    if (last := max(config.checkpoint_at, default=0)) > steps:
+        raise ConfigError(
+            f"checkpoint_at = {last} is never reached: tokens = {config.tokens:g} are {steps:,} steps. Leave it out "
+            "(checkpoint_at= for none) or give more tokens.",
+            column="checkpoint_at",
         )
     if data.sha256 == val.sha256:
         raise ConfigError(

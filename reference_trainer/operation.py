@@ -63,7 +63,7 @@ class Operation:
     checkpoint_every, keep : int
         Steps between checkpoints, and how many of the newest stay.
     checkpoint_at : tuple of int
-        Steps whose checkpoints are made and kept: where branches leave.
+        Steps whose checkpoints are made and kept: where branches leave. None may lie after the end of the run.
     log_every : int
         Steps between readings of the device's ring of measurements.
     probe_every : int
@@ -84,8 +84,8 @@ class Operation:
         When the machine's bill began, seconds since the epoch: installation and data count too. 0: with this process.
     previous_ended_at, gone_after_s : float
         Of the machine before this one, where the run went on under another `instance`: when its bill ended, seconds
-        since the epoch (0: not known), and how many seconds after its last sign of life at the latest. Without either it
-        counts until this one began, the time spent waiting for this one included, because it may have been up.
+        since the epoch (0: not known), and how many seconds after its last sign of life at the latest. Without either
+        it counts until this one began, the time spent waiting for this one included, because it may have been up.
     peak_tflops : float
         Dense rate of one device for MFU; 0: looked up by the driver's name, or measured on a CPU.
     mlflow : str

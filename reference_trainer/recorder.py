@@ -221,6 +221,11 @@ class Recorder:
             "git": self._versions["git"],
         }  # fmt: skip
         self.run.write("result.json", result)
+        never = [at for at in config.checkpoint_at if at > steps]
+        if self._writes and ended == "horizon" and never:
+            self._progress.say(
+                f"checkpoint_at: the run was over after step {steps:,}, before {', '.join(map(str, never))}"
+            )
         return result
 
     def _counts(self) -> dict[str, int]:

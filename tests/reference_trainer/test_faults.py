@@ -219,10 +219,12 @@ def test_a_run_that_cannot_begin_under_its_cap_is_refused(tmp_path, data, second
 
 
 @pytest.mark.parametrize("horizon", [{"hours": 100 / 3600}, {"usd": 100.0, "usd_per_hour": 3600.0}], ids=str)
-def test_a_cooldown_ends_inside_a_horizon_of_time_or_money(tmp_path, data, seconds, horizon):
-    config = tiny(tmp_path / "run", data, tokens=float("inf"), **horizon)
+def test_a_cooldown_ends_inside_a_horizon_of_time_or_money(tmp_path, data, seconds, horizon, capsys):
+    config = tiny(tmp_path / "run", data, tokens=float("inf"), checkpoint_at=(50, 300, 400), **horizon)
     result = train(config)
     assert result["status"] == "ok" and 90 <= result["steps"] <= 100
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told == f"checkpoint_at: the run was over after step {result['steps']}, before 300, 400"
     rates = [row["lr"] for row in rows(config, "step")]
     falling = sum(rate < config.lr for rate in rates[10:])
     assert falling == pytest.approx(0.2 * result["steps"], abs=2) and rates[-1] < 0.1 * config.lr
