@@ -36,7 +36,10 @@ def data(tmp_path_factory):
         ("eval_tokens=inf", "eval_tokens must be finite"),
         ("log_every=1e8", "log_every must be at most 10,000"),
         ("checkpoint_at=-1", "checkpoint_at must be steps above 0"),
-        ("checkpoint_at=40,41", "checkpoint_at = 41 is never reached: tokens = 2560 are 40 steps. Leave it out"),
+        (
+            "checkpoint_at=40,41",
+            "checkpoint_at = 41 is never reached: tokens = 2560 are 40 steps. Leave it out",
+        ),
         ("run_dir=", "run_dir is empty"),
         ("run_dir=run.toml", "run.toml.*File exists"),
         ("run_dir=run.toml/x", "Not a directory"),
