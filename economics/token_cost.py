@@ -54,10 +54,9 @@ def token_cost(arch: Arch, *, tokens: float = 1e9, **settings: Any) -> TokenCost
     return TokenCost(np.asarray(usd) / tokens, np.asarray(hours) / tokens, run.findings)
 
 
-def start_cost(arch: Arch, **settings: Any) -> float:
-    """Return the median dollars that are paid before the first token of a ladder."""
-    run = cost(arch=arch, D=1.0, **settings)
-    return float(np.median(run.outcome.total_usd))
+def start_cost(arch: Arch, **settings: Any) -> Array:
+    """Return draws of the dollars that are paid before the first token of a ladder, shape (draws,) or (1,)."""
+    return np.asarray(cost(arch=arch, D=1.0, **settings).outcome.total_usd)
 
 
 def _without_start(overheads: Any) -> Any:

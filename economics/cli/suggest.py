@@ -57,7 +57,10 @@ def suggest(
     ] = None,
     rho: Annotated[
         str | None,
-        _option(_KNOWN, "Correlation of the noise of branches of one trunk; assumed if not given."),
+        _option(
+            _KNOWN,
+            "Correlation of the noise of branches of one trunk; 0.5 if not given: it is not estimated.",
+        ),
     ] = None,
     prior: Annotated[
         str | None,

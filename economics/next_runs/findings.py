@@ -13,6 +13,7 @@ from economics.next_runs.grid import Pool
 from economics.next_runs.known import Knowledge
 from economics.next_runs.result import NextRuns
 from economics.run_estimates import dollars
+from scaling.design import COOLDOWN
 from scaling.findings import Finding
 from scaling.guard import WARN_DECADES
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
@@ -30,9 +31,23 @@ _LEVELS = 4
 _OF_ONE_RUN = ("final_run_only", "act_ckpt_assumed", "region_unknown", "n_gpus_chosen")
 
 
-def findings(result: NextRuns, goal: Goal, known: Knowledge, pool: Pool) -> NextRuns:
-    """Return the result with its findings: those of the laws and the noise, of the design, of the costs."""
+def findings(result: NextRuns, goal: Goal, known: Knowledge, pool: Pool, spared: int = 0) -> NextRuns:
+    """Return the result with its findings: those of the laws and the noise, of the design, of the costs.
+
+    Parameters
+    ----------
+    result, goal, known, pool
+        What came out, of what.
+    spared : int
+        Runs left out because they hardly tell anything.
+    """
     found = [*known.findings, *_design(result, goal, known, pool), *_costs(pool)]
+    if spared:
+        words = (
+            f"{spared} more run{'s' * (spared != 1)} within the money would narrow the interval by 1% at most, all "
+            "together: left out."
+        )
+        found.append(Finding("runs_spared", "info", words, {"runs": spared}))
     order = {"error": 0, "warning": 1, "info": 2}
     return replace(result, findings=tuple(sorted(found, key=lambda f: order[f.severity])))
 
@@ -65,9 +80,10 @@ def _design(result: NextRuns, goal: Goal, known: Knowledge, pool: Pool) -> Itera
         )
         yield Finding("little_gain", "warning", words, {"shrink": shrink})
     if not math.isfinite(result.after.value):
+        rich = result.budget_usd is not None and result.usd.value < _SPENT * result.budget_usd
         words = (
-            f"these runs leave {result.target} open still: give more money, or a wider range of sizes= and "
-            "token_counts=."
+            f"these runs leave {result.target} open still: give {'' if rich else 'more money, or '}a wider range of "
+            "sizes= and token_counts=."
         )
         yield Finding("still_open", "error", words, {})
     elif goal.by_factor and result.after.value > _ROUGH:
@@ -87,7 +103,9 @@ def _design(result: NextRuns, goal: Goal, known: Knowledge, pool: Pool) -> Itera
             )
             yield Finding("extrapolation", "warning", words, {"decades": away})
     levels = {"sizes": np.unique(n).size, "token counts": np.unique(d).size}
-    few = [f"{count} {what}" for what, count in levels.items() if count < _LEVELS]
+    few = [
+        f"{count} {what[:-1] if count == 1 else what}" for what, count in levels.items() if count < _LEVELS
+    ]
     if few:
         words = (
             f"{' and '.join(few)} show no bend that the law does not have: a further one would test its form."
@@ -102,6 +120,13 @@ def _design(result: NextRuns, goal: Goal, known: Knowledge, pool: Pool) -> Itera
                 f"{len(far)}. They count on the law holding there."
             )
             yield Finding("new_ratios", "info", words, {"runs": len(far)})
+    trunks = None if known.runs is None else known.runs.trunk_id
+    if trunks is not None and len(set(trunks)) < len(trunks):
+        words = (
+            "trunks at hand are not branched further: where a checkpoint before the cooldown is still there, a branch "
+            f"of it costs {COOLDOWN:.0%} of its tokens alone, less than any of these."
+        )
+        yield Finding("own_trunks", "info", words, {"trunks": len(set(trunks))})
     if known.runs is not None and known.runs.params_kind == "unstated":
         words = "the table does not say what its parameters count: all of them, embeddings too, are taken to be meant."
         yield Finding("params_kind_assumed", "info", words, {})

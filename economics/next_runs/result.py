@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import textwrap
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,8 @@ class NextRuns:
         For comparison; None where no grid is that cheap.
     machine, basis, noise : str
         On what; where the laws and the noise come from.
+    by_rho : mapping of float to Precision
+        What these runs reach under other correlations within a trunk than the one in `noise`; empty without branches.
     findings : tuple of Finding
         What to know.
     """
@@ -117,6 +120,7 @@ class NextRuns:
     machine: str
     basis: str
     noise: str
+    by_rho: Mapping[float, Precision] = field(default_factory=dict)
     findings: tuple[Finding, ...] = field(default=())
 
     @property
@@ -139,7 +143,7 @@ class NextRuns:
             "cost": str(self.usd),
             "hours": f"{self.hours}, one run after another",
             "laws": self.basis,
-            "noise": self.noise,
+            "noise": self.noise + self._other_rho(),
         }
         for name, text in facts.items():
             lines += textwrap.wrap(f"  {name:<11} {text}", _WIDTH, subsequent_indent=" " * 14)
@@ -150,10 +154,20 @@ class NextRuns:
                 f"  {trunk:<6} {format_count(run.params):>7} {format_count(run.tokens):>7}  {run.kind:<7} "
                 f"{plain_number(run.hours):>7} {dollars(run.usd):>9}  {shape}".rstrip()
             )
-        lines.append("  a branch leaves its trunk before the end and cools down by itself: 20% of its tokens")
+        if any(run.kind == "branch" for run in self.runs):
+            lines.append(
+                "  a branch leaves its trunk before the end and cools down by itself: 20% of its tokens"
+            )
         for f in self.findings:
             lines += textwrap.wrap(f"  {_MARK[f.severity]} {f.message}", _WIDTH, subsequent_indent="    ")
         return "\n".join(lines)
+
+    def _other_rho(self) -> str:
+        """Say what these runs reach under other correlations."""
+        if not self.by_rho:
+            return ""
+        widths = ", ".join(f"{p.text.split(' at ')[0]} were it {r:g}" for r, p in self.by_rho.items())
+        return f": these runs reach {widths}"
 
     def _repr_html_(self) -> str:
         return preformatted(repr(self))
@@ -176,6 +190,7 @@ class NextRuns:
             "machine": self.machine,
             "laws": self.basis,
             "noise": self.noise,
+            "by_rho": [{"rho": r, "precision": p.to_dict()} for r, p in self.by_rho.items()],
             "findings": [f.to_dict() for f in self.findings],
         }
 

@@ -9,29 +9,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from economics.decide.endless import refuse_unsaved
+from economics.next_runs.bill import OTHER_RHO, Bill, Errors
 from economics.next_runs.findings import findings
-from economics.next_runs.goal import Goal, Precision, read_goal
+from economics.next_runs.goal import read_goal
 from economics.next_runs.grid import Pool, make_pool, plain_grids, read_range
-from economics.next_runs.known import Knowledge, gather
+from economics.next_runs.known import gather
 from economics.next_runs.result import NextRun, NextRuns, PlainGrid
 from economics.run_cost import cost
-from economics.run_estimates import dollars, estimate_of
+from economics.run_estimates import estimate_of
 from economics.run_numbers import hours, money, share, whole
-from economics.run_search import BudgetError
 from economics.token_cost import start_cost
-from scaling.design import Candidates, Chosen, Search, moments, predicted_se
+from scaling.design import Chosen, Search, moments
 from scaling.errors import DataError
 from scaling.intervals import check_level
 from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.targets import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 #: GPT-2's vocabulary.
 VOCAB = 50257
-#: Times that a precision is aimed at a little more closely.
-_TRIES = 4
+#: Times that a precision, or a budget, is aimed at a little more closely.
+_TRIES = 5
+#: By how much runs that hardly tell anything may widen the interval together: they are left out.
+SPARED = 0.01
 
 
 def suggest(
@@ -61,7 +63,8 @@ def suggest(
     ----------
     runs : path, DataFrame, RunTable, ChinchillaFit or None
         Runs at hand. If they identify no law, a published one says what they leave open, and the answer says so;
-        None plans the first runs.
+        None plans the first runs. They count with what they tell; trunks among them are not branched any further:
+        every branch suggested leaves a trunk that is trained anew.
     budget : float or str, optional
         Dollars ("50", "$1.5k"). Needed unless `precision` is given.
     target : str or callable
@@ -72,7 +75,8 @@ def suggest(
         reach it are looked for.
     sigma, rho : float, optional
         Noise of a log loss (0.01 is 1% of the loss), and its correlation among branches of a trunk. By default the
-        noise is that of seeds or residuals at hand; what must be assumed is said.
+        noise is that of seeds or residuals at hand; the correlation is never estimated: 0.5 unless given, and the
+        answer has the widths of 0 and 0.8 beside.
     prior : str or ChinchillaLaw, optional
         Published law that is to speak besides the runs: a name of `scaling.published.names`, or "hoffmann2022".
     sizes, token_counts : (smallest, largest), optional
@@ -130,74 +134,68 @@ def suggest(
         max_hours=None if max_hours is None else hours("max_hours", max_hours, positive=True), settings=asked,
     )  # fmt: skip
     plan = cost(arch=pool.sizes[0].arch, D=1e9, **asked).plan
-    refuse_unsaved(
-        plan, max(pool.sizes[i].hours * d for i, d in zip(pool.size_of, pool.candidates.tokens, strict=True))
-    )
-    start = start_cost(pool.sizes[0].arch, **asked)
-    left = None if limit is None else _after_start(limit, start, pool)
+    refuse_unsaved(plan, pool.longest_hours)
+    bill = Bill(pool, start_cost(pool.sizes[0].arch, **asked))
+    if limit is not None:
+        bill.require(limit)
     options = {"sigma": known.sigma, "rho": known.rho, "delta": known.delta}
     held = {"fixed": tuple(known.fixed), "tied": known.tied}
     told = moments(known.laws, goal.function, known.known, pool.candidates, **options, **held)  # type: ignore[arg-type]
     search = Search(told, None if quantile is None else share("quantile", quantile))
-    se = _Errors(goal, known, search.quantile)
-    found = _found(search, se, wanted, left)
+    se = Errors(goal, known, search.quantile)
+    found, spared = _found(search, se, wanted, limit, bill)
     at = np.array(found.positions)
-    after = se.of(pool.candidates, at)
     made = _runs(pool, at)
-    usd: Any = start
-    spent_hours: Any = 0.0
-    for i, paid in zip(at, pool.candidates.shares(at) / pool.candidates.rate[at], strict=True):
-        token = pool.sizes[pool.size_of[i]].token
-        usd, spent_hours = usd + token.usd * paid, spent_hours + token.hours * paid
+    after = se.of(pool.candidates, at)
     result = NextRuns(
-        goal.name, made, estimate_of(usd, "cost", "$"), estimate_of(spent_hours, "hours", "h"), limit,
-        None if precision is None else float(precision), se.before(), after, _plain(pool, found.cost, se, start),
+        goal.name, made, estimate_of(bill.usd(at), "cost", "$"), estimate_of(bill.hours(at), "hours", "h"), limit,
+        None if precision is None else float(precision), se.before(), after, _plain(pool, found.cost, se, bill.start),
         f"{plan.n_gpus} x {plan.part.name}, {plan.market}", known.basis, known.noise,
+        {r: se.of(pool.candidates, at, r) for r in OTHER_RHO} if any(r.kind == "branch" for r in made) else {},
     )  # fmt: skip
-    return findings(result, goal, known, pool)
+    return findings(result, goal, known, pool, spared)
 
 
-class _Errors:
-    """Predicted standard errors at every law held possible: the sandwich form, with nothing taken as known."""
+def _found(
+    search: Search, se: Errors, wanted: float | None, limit: float | None, bill: Bill
+) -> tuple[Chosen, int]:
+    """Return the cheapest set of the wanted standard error, else the most precise one, within the money.
 
-    def __init__(self, goal: Goal, known: Knowledge, quantile: float | None) -> None:
-        self.goal, self.known, self.quantile = goal, known, quantile
-
-    def of(self, candidates: Candidates, positions: Sequence[int] | Any) -> Precision:
-        at, k = np.asarray(positions, dtype=np.int64), self.known
-        params = np.concatenate([k.known.params, candidates.params[at]])
-        tokens = np.concatenate([k.known.tokens, candidates.tokens[at]])
-        above = int(k.known.cluster.max()) + 1 if len(k.known.cluster) else 0
-        groups = np.concatenate([k.known.cluster, above + candidates.trunk[at]])
-        se = [
-            predicted_se(
-                (params, tokens), self.goal.function, law=law, sigma=k.sigma, rho=k.rho, groups=groups,
-                delta=k.delta, fixed=tuple(k.fixed), tied=k.tied,
-            )
-            for law in k.laws
-        ]  # fmt: skip
-        return Precision.of(self.goal, se, self.quantile)
-
-    def before(self) -> Precision:
-        k = self.known
-        if not len(k.known.params):
-            return Precision.of(self.goal, [math.inf], self.quantile)
-        nothing = Candidates.of(k.known.params[:1], k.known.tokens[:1], [1.0])
-        return self.of(nothing, [])
-
-
-def _found(search: Search, se: _Errors, wanted: float | None, left: float | None) -> Chosen:
-    """Return the cheapest set of the wanted standard error, else the most precise one."""
+    With it the number of runs that were left out because they hardly tell anything.
+    """
     c = search.candidates
+    left = c.cost(range(len(c))) if limit is None else limit - bill.start
+    kept: list[int] = []
+    for _ in range(_TRIES):
+        found, spared = _precise_enough(search, se, wanted, None if limit is None else left), 0
+        if found is None:
+            every = search.most_precise(left).positions
+            found = search.spared(every, SPARED)
+            spared = len(every) - len(found.positions)
+        usd = bill.median(found.positions)
+        if limit is None or usd <= limit:
+            return found, spared
+        kept = sorted(found.positions, key=lambda i: -c.rate[i] * c.tokens[i])
+        # The median of a sum is a little more, or less, than the sum of the medians.
+        left *= 0.9999 * (limit - bill.start) / (usd - bill.start)
+        if left < bill.least:
+            return search.chosen([bill.cheapest]), 0
+    while limit is not None and len(kept) > 1 and bill.median(kept) > limit:
+        kept.pop()
+    return search.chosen(kept), spared
+
+
+def _precise_enough(search: Search, se: Errors, wanted: float | None, left: float | None) -> Chosen | None:
+    """Return the cheapest set of the wanted standard error; None where none reaches it, or none is wanted."""
     score = 0.0 if wanted is None else math.log(wanted)
     for _ in range(0 if wanted is None else _TRIES):
         found = search.cheapest(score, left)
         if found is None:
-            break
-        if se.of(c, found.positions).value <= se.goal.half_width(wanted or 0.0):
+            return None
+        if se.of(search.candidates, found.positions).value <= se.goal.half_width(wanted or 0.0):
             return found
         score -= 0.01  # the search takes a little as known of every direction; the answer does not
-    return search.most_precise(c.cost(range(len(c))) if left is None else left)
+    return None
 
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
@@ -213,22 +211,6 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
         raise DataError(f"{name} {why}", column=name)
     given = {k: v for k, v in settings.items() if v is not None or k == "checkpoint_every"}
     return {"n_gpus": 1, **given}
-
-
-def _after_start(limit: float, start: float, pool: Pool) -> float:
-    c = pool.candidates
-    at = int(np.argmin(c.rate * c.tokens))
-    needed = start + float(c.rate[at] * c.tokens[at])
-    if limit < needed:
-        from scaling.units import format_count
-
-        raise BudgetError(
-            f"{dollars(limit)} do not pay for the smallest run: {format_count(c.params[at])} parameters on "
-            f"{format_count(c.tokens[at])} tokens take {dollars(needed)}, {dollars(start)} of it to start the machine. "
-            "Give more, a cheaper GPU or market, or smaller sizes= and token_counts=.",
-            needed_usd=needed,
-        )
-    return limit - start
 
 
 def _runs(pool: Pool, at: Any) -> tuple[NextRun, ...]:
@@ -252,7 +234,7 @@ def _runs(pool: Pool, at: Any) -> tuple[NextRun, ...]:
     return tuple(out)
 
 
-def _plain(pool: Pool, spent: float, se: _Errors, start: float) -> PlainGrid | None:
+def _plain(pool: Pool, spent: float, se: Errors, start: float) -> PlainGrid | None:
     """Return the best plain grid for no more money."""
     family = plain_grids(pool, spent)
     if family is None:

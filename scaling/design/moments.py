@@ -193,6 +193,7 @@ def moments(
         slope[3] += y0 * slope[2]
         average = c * jacobian[n_known:].T @ jacobian[n_known:] / len(candidates)
         length = np.sqrt(np.diag(average))
+        length = np.where(length > 0, length, 1.0)  # of one size or one token count alone: an exponent unseen
         values, vectors = np.linalg.eigh(average / np.outer(length, length))
         white = vectors / np.sqrt(np.maximum(values, 1e-12 * values.max())) / length[:, None]
         jacobian = jacobian @ white

@@ -140,6 +140,26 @@ class Search:
                 low = middle
         return best
 
+    def spared(self, positions: Sequence[int], share: float) -> Chosen:
+        """Return a set without the runs that hardly tell anything, those that tell least first.
+
+        Parameters
+        ----------
+        positions : sequence of int
+            The set.
+        share : float
+            By how much all that are left out may raise the standard error together, as a share of it.
+        """
+        here = list(positions)
+        most = self.score(here) + float(np.log1p(share))
+        while len(here) > 1:
+            without = self._average(self.moments.log_se_without_each(here))[here]
+            rest = [i for k, i in enumerate(here) if k != int(np.argmin(np.nan_to_num(without, nan=np.inf)))]
+            if not self.score(rest) <= most:
+                break
+            here = rest
+        return self.chosen(here)
+
     # --- steps -------------------------------------------------------------------------------------
 
     def _average(self, log_se: Array) -> Array:
