@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -26,13 +26,14 @@ def check_level(level: float) -> float:
     return number
 
 
-def check_method(method: str) -> None:
-    """Raise `DataError` unless `method` names an interval."""
+def check_method(method: Any) -> IntervalMethod:
+    """Return `method` if it names an interval, else raise `DataError`."""
     if method not in get_args(IntervalMethod):
         raise DataError(
             f"interval must be one of {', '.join(get_args(IntervalMethod))}, got {method!r}",
             column="interval",
         )
+    return method  # type: ignore[no-any-return]
 
 
 def interval(

@@ -196,17 +196,31 @@ class LawFit:
         return law_fit_from_json(text)
 
     def save(self, path: str | Path) -> None:
-        """Write `to_json` to a file; complete or not at all."""
+        """Write `to_json` to a file; complete or not at all.
+
+        Raises
+        ------
+        DataError
+            `path` is no path.
+        OSError
+            It is a folder, its folder is missing, or it cannot be written; ``filename`` says which.
+        """
         from scaling.storage import write_atomically
 
         write_atomically(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | Path) -> LawFit:
-        """Read what `save` wrote."""
-        from pathlib import Path
+        """Read what `save` wrote.
 
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        Raises
+        ------
+        DataError
+            The file cannot be read or is no saved fit of such a law; the message names it and the part at fault.
+        """
+        from scaling.json_parts import load_text
+
+        return load_text(path, cls.from_json)
 
     def _estimate(
         self,

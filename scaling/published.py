@@ -57,7 +57,7 @@ def published(name: str) -> PublishedFit:
     Raises
     ------
     DataError
-        No row has this name; suggests the nearest.
+        No row has this name; suggests the nearest, or lists all where none is near.
 
     Warns
     -----
@@ -73,8 +73,8 @@ def published(name: str) -> PublishedFit:
     rows = {row["name"]: row for row in _rows()}
     if name not in rows:
         near = get_close_matches(str(name), rows, n=3, cutoff=0.3)
-        hint = f"nearest: {', '.join(near)}" if near else "scaling.published.names() lists them"
-        raise DataError(f"no published fit {name!r}; {hint}", column="name")
+        hint = f"nearest: {', '.join(near)}" if near else f"there are {'; '.join(rows)}"  # names hold commas
+        raise DataError(f"no published law is called {name!r}; {hint}", column="name")
     row = rows[name]
     law = _law(row)
     if isinstance(law, ChinchillaLaw) and law.two_digit_exponents:

@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scaling.audit import Audit
 from scaling.diagnose import Diagnostics
 from scaling.errors import DataError
-from scaling.findings import Finding
 from scaling.influence import Influence
 from scaling.intervals import check_level, check_method
+from scaling.json_parts import (
+    as_path,
+    finite,
+    json_text,
+    listed,
+    number,
+    numbers,
+    parse_json,
+    part,
+    record,
+    whole,
+    whole_numbers,
+    word,
+)
 from scaling.laws.chinchilla import COEFFICIENTS, ChinchillaLaw
-from scaling.runs import RunTable
 from scaling.settings import Settings
-from scaling.solver import Certificate
+from scaling.stored_parts import (
+    FORMAT,
+    certificate_from,
+    check_format,
+    check_objective,
+    coefficients_from,
+    draws_from,
+    finding_from,
+    runs_from_dict,
+    runs_to_dict,
+)
 
 if TYPE_CHECKING:
     from scaling.result import ChinchillaFit
-
-FORMAT = "isoflop-fit-1"
-
-_NUMBERS = ("params", "tokens", "loss", "flops", "sigma", "loss_se_eval", "unique_tokens", "params_active")
-_LABELS = ("run_id", "trunk_id", "seed", "status")
-_WORDS = ("loss_unit", "loss_kind", "params_kind", "source")
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
@@ -50,11 +63,14 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
 
     Raises
     ------
+    DataError
+        `path` is no path.
     OSError
         When the disk is full or the folder is missing; the old file, if any, is then untouched. Its
         ``filename`` is `path`.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
+    as_path(path)
     try:
         if _is_special(path):
             with open(path, "wb") as file:
@@ -148,103 +164,54 @@ def fit_from_json(text: str) -> ChinchillaFit:
     Raises
     ------
     DataError
-        The text is no saved fit, or one of another format.
+        The text is no saved fit, one of another law or format, or a part of it is missing or damaged.
     """
     data = parse_json(text)
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        seen = data.get("format") if isinstance(data, dict) else type(data).__name__
-        raise DataError(f"not a saved fit of this version: format {seen!r}, expected {FORMAT!r}")
-    try:
-        return _fit_from_dict(data)
-    except DataError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(
-            f"not a saved fit: a part of it is missing or damaged ({type(error).__name__}: {error})"
-        ) from error
-
-
-def json_text(data: Any) -> str:
-    """Return plain types as strict JSON: nan and infinities as objects, which `parse_json` reads."""
-    return json.dumps(_strict(data), allow_nan=False)
-
-
-def parse_json(text: str) -> Any:
-    """Read what `json_text` wrote; `DataError` for what is no JSON."""
-    try:
-        return json.loads(text, object_hook=_loose)
-    except json.JSONDecodeError as error:
-        raise DataError(f"not a saved fit: {error}") from error
+    check_format(data, FORMAT)
+    return _fit_from_dict(data)
 
 
 def _fit_from_dict(data: dict[str, Any]) -> ChinchillaFit:
     from scaling.result import ChinchillaFit
 
-    runs = runs_from_dict(data["runs"])
-    rows = {name: np.array(data[name], dtype=float) for name in ("weights", "scale", "cluster")}
-    for name, values in rows.items():
-        if values.shape != runs.params.shape or not np.isfinite(values).all():
-            raise ValueError(f"{name} does not hold one number for each of {len(runs)} runs")
-    certificate = dict(data["certificate"])
-    if certificate["second_basin"] is not None:
-        certificate["second_basin"] = tuple(certificate["second_basin"])
+    runs = part(data, "runs", runs_from_dict)
+
+    def per_run(value: Any) -> Any:
+        out = numbers(value)
+        if out.shape != runs.params.shape or not np.isfinite(out).all():
+            raise DataError(f"it must hold one number for each of {len(runs)} runs")
+        return out
+
     fit = ChinchillaFit(
-        law=ChinchillaLaw.from_dict(data["law"]),
-        objective=data["objective"],
-        certificate=Certificate(**certificate),
-        status=data["status"],
-        draws=ChinchillaLaw.from_dict(data["draws"]),
-        n_failed=data["n_failed"],
-        failures=tuple((why, count) for why, count in data["failures"]),
-        diagnostics=_diagnostics_from_dict(data["diagnostics"]),
+        law=part(data, "law", lambda v: ChinchillaLaw(**coefficients_from(v, COEFFICIENTS, "law", number))),
+        objective=part(data, "objective", finite),
+        certificate=part(data, "certificate", certificate_from),
+        status=part(data, "status", word),  # type: ignore[arg-type]
+        draws=part(data, "draws", lambda v: ChinchillaLaw(**draws_from(v, COEFFICIENTS))),
+        n_failed=part(data, "n_failed", whole),
+        failures=part(data, "failures", lambda value: tuple((why, count) for why, count in value)),
+        diagnostics=part(data, "diagnostics", _diagnostics_from_dict),
         runs=runs,
-        weights=rows["weights"],
-        scale=rows["scale"],
-        cluster=rows["cluster"].astype(np.int64),
-        settings=Settings(**data["settings"]),
+        weights=part(data, "weights", per_run),
+        scale=part(data, "scale", per_run),
+        cluster=part(data, "cluster", lambda value: whole_numbers(value, len(runs))),
+        settings=part(data, "settings", lambda value: record(Settings, value, "settings", _SETTINGS)),
     )
-    _check_whole(fit)
+    check_objective(fit.residuals * fit.scale, fit.weights, fit.settings.delta, fit.objective)
     return fit
 
 
-def _check_whole(fit: ChinchillaFit) -> None:
-    """Raise `DataError` for a fit whose parts do not belong together, as after an edit by hand."""
-    check_level(fit.settings.level)
-    check_method(fit.settings.interval)
-    coefficients = [np.asarray(getattr(fit.draws, name)) for name in COEFFICIENTS]
-    if len({v.shape for v in coefficients}) != 1 or coefficients[0].ndim != 1:
-        raise DataError("not a saved fit: the draws do not hold one value of each coefficient per refit")
-    # Huber(z) = c z - c^2/2 with c the clipped residual: the objective that the fit minimised.
-    z = fit.residuals * fit.scale
-    c = np.clip(z, -fit.settings.delta, fit.settings.delta)
-    objective = float(fit.weights @ (c * (z - c / 2)))
-    if not math.isclose(objective, fit.objective, rel_tol=1e-6, abs_tol=1e-18 * len(z)):
-        raise DataError(
-            f"not a saved fit: its law has the objective {objective:.6g} on its runs, not {fit.objective:.6g}: "
-            "the law, the runs or the settings were changed after the fit"
-        )
-
-
-def runs_to_dict(runs: RunTable) -> dict[str, Any]:
-    """Return a table of runs as plain types; the original frame is not kept."""
-    out: dict[str, Any] = {name: getattr(runs, name) for name in _WORDS}
-    for name in (*_NUMBERS, *_LABELS, "row"):
-        values = getattr(runs, name)
-        out[name] = None if values is None else values.tolist()
-    out["covariates"] = {name: values.tolist() for name, values in runs.covariates.items()}
-    out["audit"] = runs.audit.to_dict()
-    return out
-
-
-def runs_from_dict(data: dict[str, Any]) -> RunTable:
-    """Read what `runs_to_dict` wrote."""
-    audit = dict(data["audit"])
-    audit["columns"] = {name: tuple(pair) for name, pair in audit["columns"].items()}
-    audit["dropped"] = tuple((row, why) for row, why in audit["dropped"])
-    audit["unused"] = tuple(audit["unused"])
-    audit["findings"] = tuple(Finding(**f) for f in audit["findings"])
-    rest = {k: v for k, v in data.items() if k != "audit"}
-    return RunTable.from_arrays(**rest, audit=Audit(**audit))
+_SETTINGS: dict[str, Callable[[Any], Any]] = {
+    "delta": finite,
+    "resample": word,
+    "cluster_key": word,
+    "n_clusters": whole,
+    "n_boot": whole,
+    "seed": whole,
+    "level": check_level,
+    "interval": check_method,
+    "fixed": lambda value: {str(name): finite(v) for name, v in value.items()},
+}
 
 
 def _diagnostics_to_dict(d: Diagnostics) -> dict[str, Any]:
@@ -264,7 +231,7 @@ def _diagnostics_from_dict(data: dict[str, Any]) -> Diagnostics:
     out.pop("drift", None)  # of versions that stored it; the calibration is found again from the runs
     out["tokens_per_param"] = tuple(out["tokens_per_param"])
     for name in ("identification", "model"):
-        out[name] = tuple(Finding(**f) for f in out[name])
+        out[name] = part(data, name, listed(finding_from, f"diagnostics.{name}"), "diagnostics")
     if out["influence"] is not None:
         found = dict(out["influence"])
         for name in ("without_highest_losses", "without_largest_residuals"):
@@ -276,21 +243,3 @@ def _diagnostics_from_dict(data: dict[str, Any]) -> Diagnostics:
             found[name] = tuple(found[name])
         out["influence"] = Influence(**found)
     return Diagnostics(**out)
-
-
-def _strict(value: Any) -> Any:
-    """Return plain types without nan and infinities, which JSON does not know: {"float": "inf"}."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(k): _strict(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}
-    return value
-
-
-def _loose(pairs: dict[str, Any]) -> Any:
-    """Inverse of what `_strict` does to nan and infinities."""
-    return float(pairs["float"]) if pairs.keys() == {"float"} else pairs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,9 @@ from scaling.errors import DataError
 
 if TYPE_CHECKING:
     from scaling.law_fit import LawFit
+
+#: In the text of a saved fit, which may be damaged.
+_LAW_FORMAT = re.compile(r'"format"\s*:\s*"isoflop-fit-law')
 
 
 def read_law_fit(data: Input, reading: Reading, fitting: Fitting, law: str | None) -> LawFit:
@@ -23,6 +27,7 @@ def read_law_fit(data: Input, reading: Reading, fitting: Fitting, law: str | Non
     NotIdentifiedError
         The table determines no law.
     """
+    from scaling.json_parts import from_text
     from scaling.law_fit import LawFit
     from scaling.law_names import fit_law, named_law
 
@@ -36,7 +41,7 @@ def read_law_fit(data: Input, reading: Reading, fitting: Fitting, law: str | Non
                 source=data.name,
                 column=next(iter(idle)),
             )
-        return LawFit.from_json(text)
+        return from_text(LawFit.from_json, text, data.name)
     assert law is not None
     named_law(law)
     chosen = given(fitting)
@@ -51,10 +56,8 @@ def read_law_fit(data: Input, reading: Reading, fitting: Fitting, law: str | Non
 
 def is_law_fit(data: Input) -> bool:
     """Tell whether an input is a saved fit of a law other than the main one."""
-    from scaling.storage import parse_json
-
     text = data.saved_fit
-    return text is not None and str(parse_json(text).get("format")).startswith("isoflop-fit-law")
+    return text is not None and _LAW_FORMAT.search(text) is not None
 
 
 def law_document(fit: LawFit) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import sys
 import warnings
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from scaling.runs import RunTable
 
 _FIT_FORMAT = "isoflop-fit"
+#: How a saved fit begins, to know one that was cut short or damaged for what it is.
+_FIT_BEGINS = re.compile(rb'\{\s*"format"\s*:\s*"' + _FIT_FORMAT.encode())
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,16 @@ class Input:
 
     @property
     def saved_fit(self) -> str | None:
-        """The text of a saved fit, or None for a table."""
-        if self.content.lstrip()[:1] != b"{":
+        """The text of a saved fit, whole or damaged, or None for a table."""
+        start = self.content.lstrip()
+        if start[:1] != b"{":
             return None
+        if _FIT_BEGINS.match(start):
+            return self.content.decode("utf-8", "replace")  # whoever reads it says what is damaged
         try:
             text = self.content.decode("utf-8")
             data = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None  # JSON lines, or damaged: the reader of tables says what is wrong
         is_fit = isinstance(data, dict) and str(data.get("format", "")).startswith(_FIT_FORMAT)
         return text if is_fit else None
@@ -154,6 +160,7 @@ def read_fit(data: Input, reading: Reading, fitting: Fitting) -> ChinchillaFit:
     text = data.saved_fit
     if text is None:
         return fit_table(read_table(data, reading, fitting.sigma), fitting)
+    from scaling.json_parts import from_text
     from scaling.result import ChinchillaFit
 
     idle = {**given(reading), **{k: v for k, v in given(fitting).items() if k != "level"}}
@@ -164,10 +171,7 @@ def read_fit(data: Input, reading: Reading, fitting: Fitting) -> ChinchillaFit:
             source=data.name,
             column=next(iter(idle)),
         )
-    try:
-        fit = ChinchillaFit.from_json(text)
-    except DataError as error:
-        raise DataError(f"{data.name}: {error}", source=data.name) from error
+    fit = from_text(ChinchillaFit.from_json, text, data.name)
     if "level" in given(fitting):
         from scaling.intervals import check_level
 

@@ -71,6 +71,6 @@ def test_other_commands_say_what_a_saved_law_is_not(runs: Path, tmp_path: Path) 
     path = tmp_path / "fit.json"
     assert scaling("fit", runs, "--law", "overtraining", "--n-boot", 0, "--save", path).exit_code in (0, 1)
     done = scaling("predict", path, "--params", "1B")
-    assert done.exit_code == 2 and "not a saved fit of this version" in done.stderr
+    assert done.exit_code == 2 and "fit of the law 'overtraining'" in done.stderr
     done = scaling("fit", path, "--n-boot", 5)
     assert done.exit_code == 2 and "--n-boot cannot change" in done.stderr

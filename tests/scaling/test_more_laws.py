@@ -213,7 +213,7 @@ def test_the_main_law_goes_by_its_name_too() -> None:
         (lambda r: fit_repetition_penalty(r), DataError, "no column unique_tokens"),
         (lambda r: fit_coupled(r, n_boot=0).profile("z"), DataError, "none of E, A"),
         (lambda r: fit_law("kaplan", r, n_boot=5).profile("Nc"), DataError, "cannot be held"),
-        (lambda r: LawFit.from_json("{}"), DataError, "not a saved fit of a law"),
+        (lambda r: LawFit.from_json("{}"), DataError, "not a saved fit: format None"),
     ],
 )
 def test_refusals(call: Any, error: type[Exception], message: str) -> None:

@@ -61,7 +61,7 @@ def test_only_rounded_exponents_are_warned_about() -> None:
 def test_unknown_names_are_met_with_near_ones() -> None:
     with pytest.raises(DataError, match=r"nearest: Kaplan joint"):
         published("kaplan")
-    with pytest.raises(DataError, match="names"):
+    with pytest.raises(DataError, match="called 'zzzz'; there are Hoffmann Approach 1; "):
         published("zzzz")
     with pytest.raises(DataError):
         published(3)  # type: ignore[arg-type]
