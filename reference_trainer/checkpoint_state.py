@@ -51,7 +51,22 @@ def restore_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     try:
         model.load_state_dict(dict(tensors), strict=True)
     except RuntimeError as error:
-        raise CheckpointError(f"the weights are those of another model: {error}") from error
+        raise CheckpointError(
+            f"the weights are those of another model: {_differences(model, tensors) or error}"
+        ) from error
+
+
+def _differences(model: nn.Module, tensors: Mapping[str, Tensor], most: int = 3) -> str:
+    """Say in which names and shapes weights do not fit a model."""
+    here, there = ({name: tuple(t.shape) for name, t in x.items()} for x in (model.state_dict(), tensors))
+    found = [f"{name} is missing" for name in here if name not in there]
+    found += [f"{name} is not one of its tensors" for name in there if name not in here]
+    found += [
+        f"{name} is {there[name]} instead of {shape}"
+        for name, shape in here.items()
+        if there.get(name, shape) != shape
+    ]
+    return "; ".join(found[:most]) + (f"; and {len(found) - most} more" if len(found) > most else "")
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -104,6 +104,8 @@ def join(device: str, precision: str, compile: str, attention: str) -> Place:
     """
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     cuda = torch.cuda.is_available()
+    if device not in ("auto", "cpu", "cuda"):
+        raise ConfigError(f"device = {device!r}: give auto, cpu or cuda", column="device")
     if device == "cuda" and not cuda:
         raise ConfigError("device = 'cuda', but torch sees no CUDA device", column="device")
     place = (

@@ -17,8 +17,9 @@ from reference_trainer.machine import join, versions
 from reference_trainer.quantized import stored
 from reference_trainer.quantized.loss import Change, change_of, losses_of, mean_and_se
 from reference_trainer.quantized.model import Bytes, bytes_of, under
+from reference_trainer.quantized.place import check_place, check_room
 from reference_trainer.quantized.scheme import BASE, Scheme, schemes
-from reference_trainer.quantized.speed import Speed, Work, clock_of, speeds_of, works
+from reference_trainer.quantized.speed import Speed, Work, check_rounds, clock_of, speeds_of, works
 from reference_trainer.quantized.trained import read_trained, text_for
 from scaling.architecture import Arch
 
@@ -160,7 +161,7 @@ def compare(
     rounds : int
         Of the timing.
     out : path, optional
-        Folder for the int8 and int4 models, each in a folder of its name.
+        Folder for the int8 and int4 models, each in a folder of its name. It is looked at first, and written last.
     device : str
     tell : callable, optional
         Told how many rounds of how many are done.
@@ -168,11 +169,17 @@ def compare(
     Raises
     ------
     CheckpointError, NonFiniteError
-        The checkpoint is missing, damaged, or holds NaN.
+        The checkpoint is missing, damaged, or holds NaN; a model could not be written.
+    SpaceError
+        The disk has too little room for the models.
     QuantizeError, DataError
         The data or an argument cannot be used.
     """
     chosen = schemes(names)
+    stored_ones = [s for s in chosen if s.bits < 16]
+    check_rounds(rounds)
+    if out is not None:
+        check_place(out, [s.name for s in stored_ones])
     trained = read_trained(checkpoint)
     text, seq_len = text_for(trained, data), trained.config.seq_len
     timed = works(seq_len, batches)
@@ -184,12 +191,12 @@ def compare(
     windows = min(int(tokens), text.tokens - 1) // seq_len
     place = join(device, "fp32", "off", "sdpa")
     models = {s.name: under(trained.model, s).to(place.device) for s in chosen}
-    losses = {name: losses_of(model, text, seq_len, windows) for name, model in models.items()}
     if out is not None:
-        for s in chosen:
-            if s.bits < 16:
-                stored.save(Path(out) / s.name, models[s.name], s, trained)
+        check_room(out, {s.name: bytes_of(models[s.name]).total for s in stored_ones})
+    losses = {name: losses_of(model, text, seq_len, windows) for name, model in models.items()}
     speeds = speeds_of(models, BASE.name, text, seq_len, batches=batches, rounds=rounds, tell=tell)
+    for s in stored_ones if out is not None else ():
+        stored.save(Path(out or "") / s.name, models[s.name], s, trained)
     per_byte, kept = text.bytes_per_token, []
     for s in chosen:
         mean, se = mean_and_se(losses[s.name])

@@ -8,7 +8,8 @@ times all schemes once, in another order each. A ratio is taken within a round; 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,23 +112,46 @@ def speeds_of(
     Raises
     ------
     QuantizeError
-        Too few rounds, or see `works`.
+        Too few rounds, more sequences than the memory holds, or see `works`.
     """
-    if rounds < LEAST_ROUNDS:
-        raise QuantizeError(f"rounds = {rounds}: a spread takes {LEAST_ROUNDS} at least", column="rounds")
+    check_rounds(rounds)
     todo, names = works(seq_len, batches), list(models)
-    prompts = {w.name: _prompt(data, seq_len, w) for w in todo}
+    prompts: dict[str, torch.Tensor] = {}
+    for w in todo:
+        with _fitting(w):
+            prompts[w.name] = _prompt(data, seq_len, w)
     rates: dict[tuple[str, str], list[float]] = {(n, w.name): [] for n in names for w in todo}
     for at in range(-1, rounds):  # the first warms up
         for shift in range(len(names)):
             name = names[(at + shift) % len(names)]
             for w in todo:
-                rate = _timed(models[name], prompts[w.name], w)
+                with _fitting(w):
+                    rate = _timed(models[name], prompts[w.name], w)
                 if at >= 0:
                     rates[name, w.name].append(rate)
         if tell is not None and at >= 0:
             tell(at + 1, rounds)
     return {n: {w.name: _speed(rates[n, w.name], rates[base, w.name]) for w in todo} for n in names}
+
+
+def check_rounds(rounds: int) -> None:
+    """Refuse less than `LEAST_ROUNDS`."""
+    if rounds < LEAST_ROUNDS:
+        raise QuantizeError(f"rounds = {rounds}: a spread takes {LEAST_ROUNDS} at least", column="rounds")
+
+
+@contextmanager
+def _fitting(work: Work) -> Iterator[None]:
+    """Say that a batch is too large where the memory does not hold it; on a CPU torch has no error of its own."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and "memory" not in str(error).lower():
+            raise
+        raise QuantizeError(
+            f"batch = {work.batch:,}: so many sequences at once do not fit into memory. Give fewer.",
+            column="batch",
+        ) from error
 
 
 def _prompt(data: TokenSet, seq_len: int, work: Work) -> torch.Tensor:

@@ -52,7 +52,7 @@ def save(folder: str | Path, model: Decoder, scheme: Scheme, trained: Trained) -
         "source": {"model_sha256": trained.manifest["files"][_FILE]["sha256"],
                    "config_hash": trained.manifest.get("config_hash")},
     }  # fmt: skip
-    if folder.exists() and not _is_ours(folder):
+    if folder.exists() and not holds_model(folder):
         raise QuantizeError(
             f"{folder} is there and holds no quantized model: choose another folder", column="out"
         )
@@ -116,7 +116,8 @@ def _manifest(folder: Path) -> Mapping[str, Any]:
     return dict(manifest)
 
 
-def _is_ours(folder: Path) -> bool:
+def holds_model(folder: Path) -> bool:
+    """Whether a folder holds a model of this format, damaged or not."""
     try:
         return bool(json.loads((folder / MANIFEST).read_bytes()).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError):

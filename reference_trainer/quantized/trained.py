@@ -63,6 +63,11 @@ def read_trained(path: str | Path) -> Trained:
     """
     path = _found(Path(path))
     manifest = checkpoint.verify(path, weights_only=True)
+    if "scheme" in manifest:
+        raise CheckpointError(
+            f"{path} holds a model in {manifest['scheme']} already: give the checkpoint that it was made from",
+            path=path,
+        )
     try:
         tensors = load_file(path / _WEIGHTS)
         tensors |= {alias: tensors[name] for alias, name in manifest["aliases"][_WEIGHTS].items()}
@@ -75,7 +80,10 @@ def read_trained(path: str | Path) -> Trained:
             f"{path}: this is no checkpoint of the trainer ({type(error).__name__}: {error})", path=path
         ) from error
     arch = config.arch(vocab)
-    return Trained(path, built(arch, config, tensors), config, arch, manifest)
+    try:
+        return Trained(path, built(arch, config, tensors), config, arch, manifest)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}", path=path) from error
 
 
 def config_of(manifest: Mapping[str, Any]) -> Config:
