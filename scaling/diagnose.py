@@ -10,6 +10,7 @@ from scaling.bootstrap import Draws
 from scaling.design import suggest_runs
 from scaling.errors import ScalingError
 from scaling.findings import Finding
+from scaling.form_test import form_findings
 from scaling.influence import Influence, influence, influence_findings
 from scaling.jacobian import condition_number, free_columns
 from scaling.laws.base import Array, Index
@@ -135,6 +136,7 @@ def diagnose(
         *repeat_findings(table),
         *outlier_findings(table, residuals * problem.scale, n_free),
         *residual_findings(table, residuals * problem.scale, cluster),
+        *form_findings(law, table, residuals * problem.scale, cluster, held, tied),
         *influence_findings(rows_out, table, law, draws),
     )
     remedy = ""

@@ -19,6 +19,7 @@ from scaling.guard import Unidentified, guard, warn_if_far
 from scaling.intervals import check_level, estimate
 from scaling.laws.base import Array, Index, quiet
 from scaling.laws.chinchilla import COEFFICIENTS, FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
+from scaling.open_answers import OpenForm
 from scaling.runs import RunTable
 from scaling.settings import Settings
 from scaling.single_run import single_run
@@ -110,8 +111,13 @@ class ChinchillaFit:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """How much further than the draws say single larger runs stray, from cuts of these runs."""
+        """Laws with their form left open and cuts of these runs: what predictions of single runs rest on."""
         return calibrate(self)
+
+    @cached_property
+    def open_form(self) -> OpenForm:
+        """The same questions with the form of the law left open, L = E + (A/N^alpha + B/D^beta)^k."""
+        return OpenForm(self, self.calibration.draws)
 
     # --- numbers with intervals ------------------------------------------------------------------
 
@@ -202,9 +208,9 @@ class ChinchillaFit:
     def predict(self, params: float | str, tokens: float | str, *, level: float | None = None) -> Prediction:
         """Return the loss at (params, tokens): of the law, and of one new run.
 
-        The interval of a single run is the law's, widened by how far laws fitted to the smaller of these
-        runs missed the larger, and by the scatter of single runs: see `calibration`
-        and `scaling.calibration`. The draws alone cover a half of what they say beyond the runs.
+        What is said of a single run does not rest on the fitted form: see `calibration`, `scaling.calibration`
+        and `scaling.open_form`. Its middle may lie off the law, mostly below; the draws of the law alone hold
+        40% of larger runs in their 95% intervals.
         """
         n, d = positive_count("params", params), positive_count("tokens", tokens)
         mean = self._estimate(
@@ -213,8 +219,9 @@ class ChinchillaFit:
         away = extrapolation(self.runs, FLOPS_PER_PARAM_TOKEN * n * d)
         single = replace(mean, name="loss of one run")
         if self.draws.E.size:
-            low, high = (float(e[0]) for e in single_run(self, np.array([n]), np.array([d]), mean.level))
-            single = replace(single, low=min(low, mean.low), high=max(high, mean.high))
+            found = single_run(self.calibration, np.array([n]), np.array([d]), mean.level)
+            low, value, high = (float(e[0]) for e in np.exp(found))
+            single = replace(single, value=value, low=low, high=high)
         warn_if_far(f"The loss at N={format_count(n)}, D={format_count(d)}", away)
         return Prediction(n, d, mean, single, away, self.runs.loss_kind, str(self.calibration))
 

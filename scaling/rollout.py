@@ -1,112 +1,92 @@
-"""How far predictions beyond the runs went astray on these very runs: fit the small, score on the large."""
+"""How far larger runs lay off a law fitted to the smaller ones, on these very runs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import replace
 
 import numpy as np
 
-from scaling.bootstrap import search
-from scaling.laws.base import Array, Mask
-from scaling.laws.chinchilla import Attached, ChinchillaLaw
-from scaling.newton import Objective
-from scaling.resample import LEVEL, levels
-from scaling.runs import RunTable
+from scaling.laws.base import Array, Index, Mask
+from scaling.laws.coupled import CoupledLaw
+from scaling.open_form import PUBLISHED, Evidence, Prior, posterior
 
 #: Shares of the runs, in order of compute, that predict the rest.
-SHARES = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-#: Fewest runs that predict (three for each coefficient), and that are predicted; and how far away in
-#: decades these begin.
-FEWEST, FEWEST_BEYOND, BEYOND = 15, 4, 0.05
+SHARES = (0.5, 0.7)
+#: Fewest runs that predict, and that are predicted; and how far away in decades these begin.
+FEWEST, FEWEST_BEYOND, BEYOND = 8, 2, 0.05
+#: Particles of the posterior below a cut: a mean of many runs is asked of it, no ends of an interval.
+_PARTICLES = 256
 
 
-@dataclass(frozen=True)
-class Rollout:
-    """The law fitted to the runs below a cut of compute, and what it made of those above.
-
-    Parameters
-    ----------
-    share : float
-        Share of the runs that lie below.
-    inside, beyond : bool array, shape (n,)
-        The runs fitted, and those predicted.
-    law : ChinchillaLaw
-        The law below the cut.
-    error : array, shape (n,)
-        Log loss less its log prediction, of every run.
-    away : array, shape (n,)
-        Decades of compute from the largest run fitted.
-    """
-
-    share: float
-    inside: Mask
-    beyond: Mask
-    law: ChinchillaLaw
-    error: Array
-    away: Array
-
-
-def usable_cuts(
-    compute: Array, needed: tuple[int, int, int], params: Array, tokens: Array
-) -> list[tuple[float, Mask, Mask]]:
-    """Return the cuts of a table by compute that leave enough on both sides.
+def usable_cuts(compute: Array) -> list[tuple[Mask, Mask]]:
+    """Return the cuts of a table by compute that leave enough runs on both sides.
 
     Parameters
     ----------
     compute : array, shape (n,)
         FLOPs of the runs.
-    needed : tuple of int
-        Levels of N, of D and of both that determine what is free (`scaling.undetermined.needed_levels`).
-    params, tokens : array, shape (n,)
-        The runs.
 
     Returns
     -------
-    list of (float, bool array, bool array)
-        Share below, the runs below and the runs beyond; cuts that give the same runs are given once.
+    list of (bool array, bool array)
+        The runs below and the runs beyond; cuts that give the same runs are given once.
     """
     decade = np.log10(compute)
-    out: list[tuple[float, Mask, Mask]] = []
+    out: list[tuple[Mask, Mask]] = []
     for share in SHARES:
         inside = decade <= np.quantile(decade, share)
         beyond = decade > decade[inside].max() + BEYOND
         if inside.sum() < FEWEST or beyond.sum() < FEWEST_BEYOND:
             continue
-        if out and inside.sum() == out[-1][1].sum():
-            continue
-        sizes, counts = (int(levels(v[inside], LEVEL).max()) + 1 for v in (params, tokens))
-        if sizes >= needed[0] and counts >= needed[1] and sizes + counts >= needed[2]:
-            out.append((float(inside.mean()), inside, beyond))
+        if not out or inside.sum() != out[-1][0].sum():
+            out.append((inside, beyond))
     return out
 
 
-def rollouts(
-    runs: RunTable, problem: Objective, best: Array, attached: Attached, needed: tuple[int, int, int]
-) -> tuple[Rollout, ...]:
-    """Fit the law below every usable cut and keep its errors above.
+def rollouts(evidence: Evidence, cluster: Index, prior: Prior = PUBLISHED) -> tuple[float, ...]:
+    """Return how far the runs beyond every usable cut lay off the law of those below, in its standard errors.
 
     Parameters
     ----------
-    runs : RunTable
-        The runs.
-    problem : Objective
-        What was minimised on all of them; its weights say which are used.
-    best : array, shape (q,)
-        Its minimum, where the refits start.
-    attached : Attached
-        The law attached to the runs.
-    needed : tuple of int
-        See `usable_cuts`.
+    evidence : Evidence
+        All the runs.
+    cluster : int array, shape (n,)
+        Unit each row belongs to.
+    prior : Prior
+        As in `scaling.open_form.posterior`.
+
+    Returns
+    -------
+    tuple of float
+        Mean error of log loss over the root mean square standard error, for every cut; positive where
+        larger runs came out worse than foreseen.
     """
-    cuts = usable_cuts(runs.compute, needed, runs.params, runs.tokens)
-    if not cuts:
-        return ()
-    below = np.array([inside for _, inside, _ in cuts])
-    part = Objective(problem.form, problem.log_loss, problem.weights * below, problem.scale, problem.delta)
-    laws = attached.law(search(part, best[None], cold=False).plain)
-    decade, out = np.log10(runs.compute), []
-    for i, (share, inside, beyond) in enumerate(cuts):
-        law = ChinchillaLaw(*(float(np.asarray(value)[i]) for value in vars(laws).values()))
-        error = problem.log_loss - np.log(law.loss(runs.params, runs.tokens))
-        out.append(Rollout(share, inside, beyond, law, error, decade - decade[inside].max()))
+    out = []
+    for inside, beyond in usable_cuts(evidence.params * evidence.tokens):
+        below = replace(
+            evidence,
+            params=evidence.params[inside],
+            tokens=evidence.tokens[inside],
+            loss=evidence.loss[inside],
+            weights=evidence.weights[inside],
+            n_units=len(np.unique(cluster[inside])),
+        )
+        middle, error = centre_and_error(
+            posterior(below, prior, _PARTICLES), evidence.params[beyond], evidence.tokens[beyond]
+        )
+        missed = float(np.mean(np.log(evidence.loss[beyond]) - middle))
+        out.append(missed / math.sqrt(float(np.mean(error**2))))
     return tuple(out)
+
+
+def centre_and_error(draws: CoupledLaw, params: Array, tokens: Array) -> tuple[Array, Array]:
+    """Return median and standard error (half the central 68%) of log losses of draws, each of shape (n,)."""
+    low, middle, high = log_quantiles(draws, params, tokens, (0.15866, 0.5, 0.84134))
+    return middle, (high - low) / 2
+
+
+def log_quantiles(draws: CoupledLaw, params: Array, tokens: Array, shares: tuple[float, ...]) -> Array:
+    """Return quantiles over draws of log losses at every run, shape (len(shares), n)."""
+    each = CoupledLaw(*(np.asarray(v)[:, None] for v in vars(draws).values()))
+    return np.asarray(np.quantile(np.log(np.asarray(each.loss(params, tokens))), shares, axis=0))

@@ -5,10 +5,9 @@
     python -m experiments.benchmarks.rollout --tables DIR --write
 
 Each table is cut by compute at three places: the law is fitted to the runs below and asked for every run above. No
-run above the cut is used in any way. Scored beside the calibrated interval of a single run: the draws of the law
-alone (what it says without calibration), and two intervals of one constant width about the law, split-conformal on
-the runs below: the residual quantile of the half of the runs that was not fitted, the half drawn at random (mean of
-four), or the larger in compute.
+run above the cut is used in any way. Scored beside the interval of a single run: the draws of the law alone, and two
+intervals of one constant width about the law, split-conformal on the runs below: the residual quantile of the half of
+the runs that was not fitted, the half drawn at random (mean of four), or the larger in compute.
 """
 
 from __future__ import annotations
@@ -24,24 +23,20 @@ import numpy as np
 from experiments.benchmarks import tables
 from experiments.benchmarks.rollout_tables import real_tables
 from scaling import ChinchillaFit, RunTable, ScalingError, ScalingWarning, fit_chinchilla
-from scaling.calibration import PUBLISHED, Calibration, Prior, Sample, calibrate, rollout_samples
+from scaling.calibration import calibrate
 from scaling.foresight import cuts_at, interval_score
 from scaling.laws.base import Array, Mask
 from scaling.laws.chinchilla import attach
 from scaling.newton import Objective
-from scaling.single_run import law_error, offsets
+from scaling.open_form import PUBLISHED, Prior
+from scaling.single_run import single_run
 from scaling.solver import solve_global
 
 SHARES = (0.4, 0.55, 0.7)
 LEVEL = 0.95
 METHODS = ("calibrated", "draws alone", "constant, random", "constant, by compute")
 #: What the constants of the prior are chosen from when a family of tables is left out.
-GRID = tuple(
-    Prior(rho, shift, dof)
-    for rho, shift, dof in product(
-        (0.04, 0.06, 0.08, 0.1, 0.13, 0.17), (0.0, -0.25, -0.5, -0.75), (6, 12, 25)
-    )
-)
+GRID = tuple(Prior(rho=rho, power=power) for rho, power in product((0.03, 0.06, 0.1), (0.45, 0.55, 0.7)))
 
 
 @dataclass(frozen=True)
@@ -62,12 +57,12 @@ class Score:
         Log loss less its prediction.
     ends : dict of str to pair of array
         Ends of the interval of every method.
-    law_error : array, shape (n_scored,)
-        Standard error of the law.
+    middle : array, shape (n_scored,)
+        Middle of the interval of a single run.
     fit : ChinchillaFit
         Fitted below.
-    samples : tuple of Sample
-        Its rollouts.
+    above : RunTable
+        The runs above.
     """
 
     family: str
@@ -78,9 +73,9 @@ class Score:
     farthest: float
     error: Array
     ends: dict[str, tuple[Array, Array]]
-    law_error: Array
+    middle: Array
     fit: ChinchillaFit
-    samples: tuple[Sample, ...]
+    above: RunTable
 
     def covered(self, method: str) -> Array:
         """Tell which runs lie inside; nan where there is no interval."""
@@ -94,12 +89,11 @@ class Score:
 
     def under(self, prior: Prior) -> tuple[Array, Array]:
         """Return the ends under another prior."""
-        return _calibrated(calibrate(self.fit, prior, self.samples), self.law_error, self.ends["draws alone"])
-
-
-def _calibrated(c: Calibration, error: Array, draws: tuple[Array, Array]) -> tuple[Array, Array]:
-    low, high = offsets(c, error, LEVEL)
-    return np.minimum(low, draws[0]), np.maximum(high, draws[1])
+        law = np.log(self.fit.law.loss(self.above.params, self.above.tokens))
+        low, _, high = (
+            single_run(calibrate(self.fit, prior), self.above.params, self.above.tokens, LEVEL) - law
+        )
+        return low, high
 
 
 def score(family: str, name: str, runs: RunTable, share: float, n_boot: int = 300) -> Score | None:
@@ -130,7 +124,7 @@ def score(family: str, name: str, runs: RunTable, share: float, n_boot: int = 30
     farthest = max(f.decades_outside for f in found)
     return Score(
         family, name, len(below), len(above), fit.verdict, farthest, np.log(above.loss) - law, ends,
-        law_error(fit, above.params, above.tokens, LEVEL), fit, rollout_samples(fit),
+        np.log([f.prediction.value for f in found]) - law, fit, above,
     )  # fmt: skip
 
 
@@ -202,11 +196,13 @@ def cuts(scores: list[Score]) -> str:
             s.n_scored,
             s.verdict,
             f"{s.farthest:.1f}",
-            f"x {s.fit.calibration.inflation:.1f} ({s.fit.calibration.n_rollouts})",
+            f"{float(np.median(np.asarray(s.fit.calibration.draws.k))):.2f}",
+            f"{s.fit.calibration.shift:+.1f} ({len(s.fit.calibration.rollouts)})",
             f"**{100 * s.covered('calibrated').mean():.0f}%**",
             f"{100 * s.covered('draws alone').mean():.0f}%",
             f"{100 * float(np.median(s.ends['calibrated'][1] - s.ends['calibrated'][0])):.1f}%",
             f"{100 * float(np.median(s.error)):+.1f}%",
+            f"{100 * float(np.median(s.error - s.middle)):+.1f}%",
         ]
         for s in scores
     ]
@@ -216,11 +212,12 @@ def cuts(scores: list[Score]) -> str:
         "scored",
         "verdict",
         "decades",
-        "law's error (rollouts)",
+        "k",
+        "shift (rollouts)",
         "covered",
         "draws alone",
     ]
-    return tables.markdown([*head, "width", "median error"], rows)
+    return tables.markdown([*head, "width", "off the law", "off the middle"], rows)
 
 
 def left_out(scores: list[Score]) -> str:
@@ -249,14 +246,14 @@ def left_out(scores: list[Score]) -> str:
         rows.append(
             [
                 family,
-                f"{chosen.rho:g}, {chosen.shift:g}, {chosen.dof:g}",
+                f"{chosen.rho:g}, {chosen.power:g}",
                 f"{100 * by_prior[best][0][own].mean():.0f}%",
                 f"{100 * np.exp(by_prior[best][1][own].mean()):.1f}",
                 f"{100 * by_prior[now][0][own].mean():.0f}%",
                 f"{100 * np.exp(by_prior[now][1][own].mean()):.1f}",
             ]
         )
-    head = ["left out", "chosen without it: rho, shift, dof", "covers it", "score", "as shipped", "score"]
+    head = ["left out", "chosen without it: rho, k", "covers it", "score", "as shipped", "score"]
     return tables.markdown(head, rows)
 
 

@@ -51,6 +51,8 @@ def real_tables(folder: Path | None) -> Iterator[tuple[str, str, RunTable]]:
         yield family, f"{name}, flagged rows too", _runs(part)
     yield "small CPU runs", "CPU sweep", load_runs(datasets.builtin("cpu_sweep"))
     yield "small CPU runs", "CPU, Markov source", load_runs(datasets.builtin("cpu_markov"))
+    yield "small CPU runs", "CPU, text ladder", load_runs(datasets.builtin("text_ladder"))
+    yield "small CPU runs", "CPU, Markov ladder", load_runs(datasets.builtin("markov_ladder"))
     if folder is None:
         return
     gemstones = pd.read_csv(folder / "gemstones_hot.csv")

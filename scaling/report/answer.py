@@ -63,6 +63,7 @@ class Answer:
 #: Finding about the model -> what the runs do that an identified law does not answer for.
 _BUT = {
     "curvature_in_residuals": "bend away from the law",
+    "form_rejected": "reject the form of the law",
     "covariate_explains_residuals": "mix several recipes",
     "outlier_sensitive": "a few of them move it",
     "influential_row": "single ones carry it",

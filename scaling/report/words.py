@@ -83,6 +83,16 @@ def _bend(fit: ChinchillaFit, f: Finding) -> str:
     )
 
 
+def _form(fit: ChinchillaFit, f: Finding) -> str:
+    open_ = fit.open_form
+    return (
+        f"In L = E + (A/N^α + B/D^β)^k they ask for k {f.evidence['side']} 1 "
+        f"(p = {number(float(f.evidence['p_value']), 1)}); the law fitted takes k = 1 for known, and so do its "
+        f"intervals. With k left open, after these runs and published laws, k is {with_interval(open_.ci('k'), 2)} "
+        f"and E {with_interval(open_.ci('E'))}. What this page says of single runs leaves it open."
+    )
+
+
 def _mixed(fit: ChinchillaFit, f: Finding) -> str:
     name, gap = str(f.evidence["covariate"]), float(f.evidence["gap"])
     middle = number(float(np.median(fit.runs.covariates[name])))
@@ -118,6 +128,7 @@ _MEANING: dict[str, tuple[str, str | Callable[[ChinchillaFit, Finding], str]]] =
     "no_draws": ("No intervals", ""),
     "not_converged": ("The search did not finish", "Do not use the numbers on this page."),
     "curvature_in_residuals": ("The runs bend away from the law", _bend),
+    "form_rejected": ("The two shortages do not simply add", _form),
     "covariate_explains_residuals": ("Several recipes in one table", _mixed),
     "influential_row": ("Single runs carry the answer", "If one of them is wrong, so is the answer."),
     "outlier_sensitive": (
