@@ -26,6 +26,22 @@ _WAIT_S, _WAIT_FAILING_S = 30.0, 2.0
 Status = Literal["FINISHED", "FAILED", "KILLED"]
 
 
+def check_uri(uri: str) -> None:
+    """Refuse a tracking URI that mlflow writes nothing to.
+
+    Raises
+    ------
+    ConfigError
+        It is the path of a folder or of a file.
+    """
+    if uri.startswith("file:") or ("://" not in uri and uri not in ("", "sqlite", "databricks")):
+        raise ConfigError(
+            f"mlflow = {uri!r}: mlflow no longer writes into folders; use 'sqlite', 'sqlite:///FILE.db' or "
+            "the address of a server, 'http://...'",
+            column="mlflow",
+        )
+
+
 class Mirror:
     """Send rows to mlflow without ever waiting for it.
 
@@ -72,12 +88,7 @@ class Mirror:
     ) -> None:
         folder = Path(run_dir).resolve()
         self.uri = f"sqlite:///{folder.parent / 'mlflow.db'}" if uri == "sqlite" else uri
-        if self.uri.startswith("file:") or (self.uri and "://" not in self.uri and self.uri != "databricks"):
-            raise ConfigError(
-                f"mlflow = {uri!r}: mlflow no longer writes into folders; use 'sqlite', 'sqlite:///FILE.db' or "
-                "the address of a server, 'http://...'",
-                column="mlflow",
-            )
+        check_uri(uri)
         self._say, self._wait_s = say, wait_s
         self._writer: subprocess.Popen[bytes] | None = None
         self._out, self._in = bytearray(), bytearray()

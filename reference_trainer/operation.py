@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from reference_trainer.config_text import parse_value
 from reference_trainer.errors import ConfigError
+from reference_trainer.mlflow_mirror import check_uri
 
 _CHOICES = {
     "compile": ("auto", "on", "off"),
@@ -138,8 +139,16 @@ class Operation:
         require(self, ("checkpoint_at",), lambda x: all(step > 0 for step in x), "steps above 0")
         for name, allowed in _CHOICES.items():
             require(self, (name,), lambda x, allowed=allowed: x in allowed, f"one of {', '.join(allowed)}")
+        check_uri(self.mlflow)
         if self.cap_usd < math.inf and not self.usd_per_hour:
             raise ConfigError("cap_usd needs usd_per_hour, the price of the machine", column="usd_per_hour")
+        for name, nothing in (("started_at", 0.0), ("previous_ended_at", 0.0), ("gone_after_s", math.inf)):
+            if self.cap_usd == math.inf and getattr(self, name) != nothing:
+                raise ConfigError(
+                    f"{name} is of the bill that cap_usd is a cap on, and there is none: give cap_usd, or "
+                    f"{name}={nothing:g}",
+                    column=name,
+                )
 
     @classmethod
     def read(cls, path: str | Path, *overrides: str) -> Self:
