@@ -233,7 +233,7 @@ def read_ladder(path: str | Path, *overrides: str, out: str | Path | None = None
     """
     from reference_trainer.ladder_checks import findings
     from reference_trainer.ladder_data import read_data
-    from reference_trainer.ladder_settings import read_common, read_sizes
+    from reference_trainer.ladder_settings import read_common, read_out, read_sizes
 
     path = Path(path)
     file = read_ladder_file(path)
@@ -241,8 +241,7 @@ def read_ladder(path: str | Path, *overrides: str, out: str | Path | None = None
     data = read_data(common, str(path))
     step_tokens = common["batch_seqs"] * common["seq_len"]
     sizes = read_sizes(file, path, common, data.vocab, step_tokens)
-    folder = Path(out).absolute() if out is not None else (path.parent / file.out).absolute()
-    plan = Plan(path, file, folder, common, step_tokens, sizes, (), (), data)
+    plan = Plan(path, file, read_out(file, path, out), common, step_tokens, sizes, (), (), data)
     plan = replace(plan, runs=_runs(plan), checks=_checks(plan))
     return replace(plan, findings=findings(plan))
 

@@ -37,6 +37,7 @@ Relative paths are relative to the file, so that a sweep goes on wherever it is 
 from __future__ import annotations
 
 import tomllib
+from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -61,6 +62,8 @@ _Positive = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False)]
 _NotNegative = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
 _Whole = Annotated[int, _Number, Field(ge=1)]
 _Seed = Annotated[int, _Number, Field(ge=0, lt=1 << 64)]
+
+_Day = Annotated[str, BeforeValidator(lambda day: day.isoformat() if isinstance(day, date) else day)]
 
 _SHAPE = ("layers", "d_model", "heads")
 _SOLVER = ("count", "head_dim", "multiple", "kv_group", "ffn_ratio", "max_embedding_share")
@@ -157,8 +160,8 @@ class CostSection(_Section):
     price: _Positive | None = None
     market: str = "on-demand"
     provider: str | None = None
-    mfu: float | str | None = None
-    as_of: str | None = None
+    mfu: _Positive | str | None = None
+    as_of: _Day | None = None
 
 
 class BudgetSection(_Section):

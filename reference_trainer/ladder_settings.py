@@ -68,6 +68,22 @@ def read_common(file: LadderFile, path: Path, overrides: Sequence[str]) -> dict[
     return out
 
 
+def read_out(file: LadderFile, path: Path, out: str | Path | None) -> Path:
+    """Return the folder of a ladder: what was asked for, else the file's, which is relative to the file.
+
+    Raises
+    ------
+    ConfigError
+        It is no name, or that of a file.
+    """
+    if out is not None and not str(out).strip():
+        raise ConfigError("out is empty: name the folder of the runs", column="out")
+    folder = (path.parent / file.out if out is None else Path(out)).absolute()
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"out = {str(folder)!r} is a file: name the folder of the runs", column="out")
+    return folder
+
+
 def read_sizes(
     file: LadderFile, path: Path, common: Mapping[str, Any], vocab: int, step_tokens: int
 ) -> tuple[Size, ...]:

@@ -106,6 +106,8 @@ REFUSED = {
     "cannot name a folder": changed("layers = 1", 'name = "a\\u0000b"\nlayers = 1'),
     "cooldown: Input should be less than 1": "cooldown = 1\n" + LADDER,
     "usd_per_hour is missing": LADDER + "[budget]\ncap_usd = 3\n",
+    "cost.mfu": LADDER + '[cost]\ngpu = "H100 SXM"\nmfu = nan\n',
+    "is a file: name the folder of the runs": changed('out = "out"', 'out = "train.tokens"'),
     "cannot be read as TOML": "tokens = [1280",
 }
 
@@ -114,6 +116,14 @@ REFUSED = {
 def test_contradictions_are_refused(folder, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
         plan_of(folder, REFUSED[message])
+
+
+def test_days_may_be_written_as_toml_has_them(folder):
+    for day in ("2026-10-10", '"2026-10-10"'):
+        cost = plan_of(folder, f'{LADDER}[cost]\ngpu = "H100 SXM"\nas_of = {day}\n').file.cost
+        assert cost is not None and cost.as_of == "2026-10-10"
+    with pytest.raises(ConfigError, match="out is empty"):
+        read_ladder(write_ladder(folder, LADDER), out="")
 
 
 def test_doubts_are_said(folder):
