@@ -74,7 +74,7 @@ class Calibration:
     def __str__(self) -> str:
         n = len(self.rollouts)
         seen = f"{n} cut{'s' * (n != 1)} of these runs by compute and " if n else ""
-        return f"the form of the law left open, after {seen}published laws"
+        return f"the form of the law is left open, after {seen}published laws"
 
 
 def evidence(fit: ChinchillaFit) -> Evidence:

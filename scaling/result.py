@@ -49,10 +49,8 @@ class ChinchillaFit:
         How the search ended; ``"bound_hit"`` when E = 0 or an exponent is at its bound.
     draws : ChinchillaLaw
         Bootstrap draws: a law whose fields are arrays, shape (n_draws,).
-    n_failed : int
-        Bootstrap replicates without a usable optimum, and `failures` why.
-    failures : tuple of (str, int)
-        See `n_failed`.
+    n_failed, failures : int, tuple of (str, int)
+        Bootstrap replicates without a usable optimum, and why.
     diagnostics : Diagnostics
         Condition, spread, influence, residuals, and the findings drawn from them.
     runs : RunTable
@@ -208,9 +206,8 @@ class ChinchillaFit:
     def predict(self, params: float | str, tokens: float | str, *, level: float | None = None) -> Prediction:
         """Return the loss at (params, tokens): of the law, and of one new run.
 
-        What is said of a single run does not rest on the fitted form: see `calibration`, `scaling.calibration`
-        and `scaling.open_form`. Its middle may lie off the law, mostly below; the draws of the law alone hold
-        40% of larger runs in their 95% intervals.
+        What is said of a single run does not rest on the fitted form: see `scaling.calibration`. Its middle may
+        lie off the law, mostly below; draws of the law hold 40% of larger runs in their 95% intervals.
         """
         n, d = positive_count("params", params), positive_count("tokens", tokens)
         mean = self._estimate(
@@ -219,8 +216,8 @@ class ChinchillaFit:
         away = extrapolation(self.runs, FLOPS_PER_PARAM_TOKEN * n * d)
         single = replace(mean, name="loss of one run")
         if self.draws.E.size:
-            found = single_run(self.calibration, np.array([n]), np.array([d]), mean.level)
-            low, value, high = (float(e[0]) for e in np.exp(found))
+            ends = single_run(self.calibration, np.array([n]), np.array([d]), mean.level)
+            low, value, high = np.exp(ends[:, 0]).tolist()
             single = replace(single, value=value, low=low, high=high)
         warn_if_far(f"The loss at N={format_count(n)}, D={format_count(d)}", away)
         return Prediction(n, d, mean, single, away, self.runs.loss_kind, str(self.calibration))
@@ -231,8 +228,8 @@ class ChinchillaFit:
         n, d = positive_count("params", params), positive_count("tokens", tokens)
         ahead, draws_ahead = (np.log(d) - law.log_tokens_at(n) for law in (self.law, self.draws))
         factor = self._estimate(np.exp(draws_ahead), float(np.exp(ahead)), "D/D*(N)", "", level)
-        self._guard(factor, FLOPS_PER_PARAM_TOKEN * n * d, "raise")
         c, unit = FLOPS_PER_PARAM_TOKEN * n * d, self.runs.loss_unit
+        self._guard(factor, c, "raise")
         here, draws_here = self.law.loss(n, d), self.draws.loss(n, d)
         loss = self._estimate(draws_here, here, "loss", unit, level)
         above, draws_above = here - self.law.optimal(c).loss, draws_here - self.draws.optimal(c).loss

@@ -172,7 +172,7 @@ def foresight(fit: ChinchillaFit) -> Foresight:
         "width",
     )
     basis = fit.calibration
-    said = f"{seen.sentence()}. Predictions of one run on this page have {basis}."
+    said = f"{seen.sentence()}. For predictions of one run on this page {basis}."
     if basis.finding is not None:
         said = f"{said} {basis.finding.message}"
     return Foresight(said, Table(names, tuple(rows), (4,)))

@@ -483,8 +483,12 @@ def test_the_page_says_whether_small_runs_foresaw_large_ones(hoffmann):
     report = build_report(hoffmann)
     text = text_of(report)
     assert "Would these points have predicted their own largest runs?" in text
-    assert "Yes, within what was said: of the larger runs, 100% came out inside the 95% intervals" in text
-    assert "after 6 cuts of these runs and published tables" in text
+    said = "Yes, within what was said: of the larger runs, 9[5-9]% came out inside the 95% intervals"
+    assert re.search(said, text)
+    assert (
+        "the form of the law is left open, after 2 cuts of these runs by compute and published laws" in text
+    )
     assert "| 2.13e20 | 152 | 82 | 1.8 | identified |" in report.prediction
-    small = text_of(build_report(fit_chinchilla(**straight(4), n_boot=60)))
+    few = {name: values[:10] for name, values in straight(3).items()}
+    small = text_of(build_report(fit_chinchilla(**few, n_boot=60)))
     assert "taken from published tables alone" in small

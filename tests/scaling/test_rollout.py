@@ -81,7 +81,7 @@ def test_intervals_of_single_runs_widen_with_the_level() -> None:
         single = found.prediction
         assert single.low < single.value < single.high and single.high - single.low > width
         width = single.high - single.low
-    assert "2 cuts of these runs" in repr(found) and "form of the law left open" in found.basis
+    assert "2 cuts of these runs" in repr(found) and "form of the law is left open" in found.basis
 
 
 def test_interval_score_by_hand() -> None:

@@ -50,8 +50,8 @@ def test_published_points_identify_the_law() -> None:
     assert not fit.diagnostics.identification and fit.diagnostics.remedy == ""
     assert 25 < fit.diagnostics.condition_number < 65
     assert fit.diagnostics.e_zero_share == 0.0
-    # What is wrong with them is said all the same: digitised points that bend away from the law.
-    assert codes(fit) == {"curvature_in_residuals"}
+    # What is wrong with them is said all the same: digitised points that bend away from the law, and from its form.
+    assert codes(fit) == {"curvature_in_residuals", "form_rejected"}
     assert "inside the range of the runs" in fit.summary()
 
 
