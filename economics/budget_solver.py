@@ -17,7 +17,7 @@ from economics.run_estimates import LEVEL, dollars, quantiles
 from economics.run_numbers import money, positive, share
 from economics.run_result import RunCost
 from economics.run_search import BudgetError as BudgetError, RunSearch
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.estimate import Estimate
 from scaling.findings import Finding
 from scaling.guard import Unidentified, check_unidentified
@@ -93,7 +93,7 @@ def solve_budget(
     """
     limit = money("usd", usd)
     if not 0.0 < (quantile := share("quantile", quantile)) < 1.0:
-        raise DataError(f"quantile must lie between 0 and 1, got {quantile!r}", column="quantile")
+        raise DataError(f"quantile must lie between 0 and 1, got {shown(quantile)}", column="quantile")
     level = None if level is None else check_level(level)
     check_unidentified(unidentified)
     if fit is not None and law is not None:
@@ -103,7 +103,7 @@ def solve_budget(
         ("fit", fit, "what fit_chinchilla returns"),
     ):
         if given is not None and not callable(getattr(given, "loss" if name == "law" else "predict", None)):
-            raise DataError(f"{name} must be {such}, got {given!r}", column=name)
+            raise DataError(f"{name} must be {such}, got {shown(given)}", column=name)
     for name in sorted(set(settings) - (set(inspect.signature(cost).parameters) - {"D"})):
         found = name in ("D", "tokens")
         why = (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from economics.grid import GridIntensity, grid_intensity
 from economics.power import Factor, power_drawn, pue_factor, rated_power, server_factor, unknown_power
 from economics.run_numbers import plain, positive
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def energy(
         measured = plain(measured_gpu_kwh)
         if not 0 < measured < math.inf:
             raise DataError(
-                f"measured_gpu_kwh must be positive, got {measured_gpu_kwh!r:.80}: a counter that reads zero is a "
+                f"measured_gpu_kwh must be positive, got {shown(measured_gpu_kwh)}: a counter that reads zero is a "
                 f"missing counter, leave it out.",
                 column="measured_gpu_kwh",
             )

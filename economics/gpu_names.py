@@ -16,6 +16,7 @@ from functools import cache
 
 from economics.errors import AmbiguousGPU, UnknownGPU
 from scaling.datasets import data_dir
+from scaling.errors import shown
 
 #: Words in front of a name that add nothing to it.
 _VENDOR_WORDS = ("nvidia", "amd", "google", "cloud", "intel", "aws", "tesla", "geforce", "instinct")
@@ -97,7 +98,7 @@ def resolve(name: str) -> str:
     ('H100-80GB-SXM', 'L40S')
     """
     if not isinstance(name, str):
-        raise UnknownGPU(f"gpu must be a name such as 'H100 SXM' or a GPU, got {name!r}", column="gpu")
+        raise UnknownGPU(f"gpu must be a name such as 'H100 SXM' or a GPU, got {shown(name)}", column="gpu")
     key = normalise(name)
     if key in _lookup():
         return _lookup()[key]
@@ -117,7 +118,7 @@ def resolve(name: str) -> str:
         )
     near = _nearest(key)
     raise UnknownGPU(
-        f"no accelerator is called {name!r}: did you mean {', '.join(near)}? gpus() lists all of them; "
+        f"no accelerator is called {shown(name)}: did you mean {', '.join(near)}? gpus() lists all of them; "
         "one that is missing is described with GPU(name=..., memory_gb=..., dense_tflops={...}).",
         suggestions=near,
         column="gpu",

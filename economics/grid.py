@@ -13,7 +13,7 @@ from typing import Any
 from economics.errors import EconomicsError
 from economics.gpu_names import read_table
 from economics.run_numbers import plain
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 _OR = "You can also give grams of CO2 per kWh."
 _GRAMS = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:(k)?g(?:\s*co2e?q?)?\s*/\s*kwh)?", re.IGNORECASE)
@@ -98,7 +98,9 @@ def grid_intensity(region: str | float | GridIntensity) -> GridIntensity:
     if grams is not None:
         return GridIntensity("", "given", _grams(grams), None, "given", "given by the user")
     if not isinstance(region, str):
-        raise DataError(f"region must be a name or grams of CO2 per kWh, got {region!r}", column="region")
+        raise DataError(
+            f"region must be a name or grams of CO2 per kWh, got {shown(region)}", column="region"
+        )
     forms = _forms(_key(region))
     found: tuple[str, ...] = next((_lookup()[form] for form in forms if form in _lookup()), ())
     if len(found) == 1:

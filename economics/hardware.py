@@ -15,7 +15,7 @@ from typing import Any
 from economics.errors import DtypeError
 from economics.gpu_names import canonical_names, read_table, resolve
 from economics.run_numbers import name_of, numeric
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 #: Names a dtype goes by -> the name used here.
 _DTYPES = {
@@ -93,12 +93,12 @@ class GPU:
             )
         for name in _WORDS:
             if not isinstance(getattr(self, name), str):
-                raise DataError(f"{name} must be text, got {getattr(self, name)!r:.80}", column=name)
+                raise DataError(f"{name} must be text, got {shown(getattr(self, name))}", column=name)
         for name in (*_NUMBERS, "matmul_ceiling_tflops"):
             value = getattr(self, name)
             if (value is not None or name == "memory_gb") and not 0 < numeric(value) < math.inf:
                 raise DataError(
-                    f"{name} of {self.name} must be a positive number, got {value!r:.80}", column=name
+                    f"{name} of {self.name} must be a positive number, got {shown(value)}", column=name
                 )
         ceiling, fastest = self.matmul_ceiling_tflops, max(self.dense_tflops.values())
         if ceiling is not None and ceiling > fastest:
@@ -235,7 +235,7 @@ def read_dtype(dtype: str) -> str:
 
 def _rates(given: Mapping[str, float], column: str) -> dict[str, float]:
     if not isinstance(given, Mapping):
-        raise DataError(f"{column} must name a dtype, {{'bf16': 312}}; got {given!r}", column=column)
+        raise DataError(f"{column} must name a dtype, {{'bf16': 312}}; got {shown(given)}", column=column)
     rates = {}
     for dtype, value in given.items():
         if not (isinstance(value, int | float) and 0 < value < 1e6):
@@ -244,7 +244,7 @@ def _rates(given: Mapping[str, float], column: str) -> dict[str, float]:
                 if isinstance(value, int | float) and value >= 1e6
                 else ""
             )
-            raise DataError(f"{column}[{dtype!r}] must be TFLOP/s, got {value!r}{hint}", column=column)
+            raise DataError(f"{column}[{dtype!r}] must be TFLOP/s, got {shown(value)}{hint}", column=column)
         rates[read_dtype(dtype)] = float(value)
     return rates
 

@@ -18,7 +18,7 @@ from economics.inference_setup import ServingPlan, serving_plan
 from economics.run_draws import sample_factor
 from economics.run_estimates import CostEstimate, dollars, estimate_of, plain_number
 from economics.run_numbers import positive
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.findings import Finding
 from scaling.units import format_count
 
@@ -128,7 +128,7 @@ class InferenceCost:
         if training is None:
             return estimate_of(served, "lifetime", "$")
         if not hasattr(training, "outcome"):
-            raise DataError(f"training must be what cost() returns, got {training!r}", column="training")
+            raise DataError(f"training must be what cost() returns, got {shown(training)}", column="training")
         trained = training.outcome.total_usd
         if trained.size not in (1, served.size) and served.size != 1:
             raise DataError("training and serving have different numbers of draws", column="training")

@@ -15,7 +15,7 @@ from economics.run_inputs import read_price, read_size
 from economics.run_numbers import positive, required, whole
 from economics.utilisation import default_dtype, parse_mfu
 from scaling.architecture import Arch
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.findings import Finding
 from scaling.flops import attention_flops_per_token
 from scaling.units import format_count
@@ -214,7 +214,7 @@ def share(name: str, given: Any, default: Factor) -> Factor:
     ends = [parse_mfu(x, column=name) for x in (given if isinstance(given, tuple | list) else (given, given))]
     if len(ends) != 2 or ends[0] is None or ends[1] is None or not 0.0 < ends[0] <= ends[1]:
         raise DataError(
-            f"{name} must be a share such as 0.5, or a range (0.4, 0.6); got {given!r}", column=name
+            f"{name} must be a share such as 0.5, or a range (0.4, 0.6); got {shown(given)}", column=name
         )
     # Costs go with one over a share: a tail that reached zero would make some of them infinite.
     least = 0.5 * ends[0]
@@ -224,5 +224,5 @@ def share(name: str, given: Any, default: Factor) -> Factor:
 def _bits(name: str, value: Any) -> int:
     bits = whole(name, value)
     if bits not in (4, 8, 16, 32):
-        raise DataError(f"{name} must be 4, 8, 16 or 32, got {value!r}", column=name)
+        raise DataError(f"{name} must be 4, 8, 16 or 32, got {shown(value)}", column=name)
     return bits

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from economics.run_numbers import numeric
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 Array = NDArray[np.float64]
 
@@ -67,10 +67,10 @@ def interruption_rate(
     """
     for name, value in (("nodes", nodes), ("gpus_per_node", gpus_per_node)):
         if at_least(name, value) < 1:
-            raise DataError(f"{name} must be at least 1, got {value!r}", column=name)
+            raise DataError(f"{name} must be at least 1, got {shown(value)}", column=name)
     if at_least("growth", growth) > 1.0:
         raise DataError(
-            f"growth must lie between 0 (all machines go at once) and 1 (each by itself), got {growth!r}",
+            f"growth must lie between 0 (all machines go at once) and 1 (each by itself), got {shown(growth)}",
             column="growth",
         )
     preempted = 0.0
@@ -228,7 +228,9 @@ def at_least(name: str, value: Any, *, positive: bool = False) -> float:
     """Return a finite number that is not negative (or not zero either); text and truth values are none."""
     number = numeric(value)
     if not (math.isfinite(number) and number >= 0) or (positive and number == 0):
-        raise DataError(f"{name} must be {'above' if positive else 'at least'} 0, got {value!r}", column=name)
+        raise DataError(
+            f"{name} must be {'above' if positive else 'at least'} 0, got {shown(value)}", column=name
+        )
     return number
 
 
@@ -237,8 +239,10 @@ def _array(name: str, value: Any, *, positive: bool = False) -> Array:
         numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(
-            f"{name} must be hours or an array of them, got {value!r:.80}", column=name
+            f"{name} must be hours or an array of them, got {shown(value)}", column=name
         ) from error
     if not np.all(numbers >= 0) or (positive and not np.all(numbers > 0)):
-        raise DataError(f"{name} must be {'above' if positive else 'at least'} 0, got {value!r}", column=name)
+        raise DataError(
+            f"{name} must be {'above' if positive else 'at least'} 0, got {shown(value)}", column=name
+        )
     return numbers

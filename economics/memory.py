@@ -15,7 +15,7 @@ from economics.memory_parts import memory_parts
 from economics.memory_remedies import Remedy, find_remedies, largest_micro_batch
 from economics.run_numbers import plain, positive, whole
 from scaling.architecture import Arch
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.units import format_count
 
 if TYPE_CHECKING:
@@ -136,7 +136,9 @@ def memory_fit(arch: Arch | str, gpu: GPU | str | float, **settings: Any) -> Mem
 
         arch = published(arch)
     if not isinstance(arch, Arch):
-        raise DataError(f"arch must be an Arch or the name of a published one, got {arch!r}", column="arch")
+        raise DataError(
+            f"arch must be an Arch or the name of a published one, got {shown(arch)}", column="arch"
+        )
     layout = Layout(**settings)
     name, capacity = _capacity(gpu)
     fit = MemoryFit(arch, layout, name, capacity, memory_parts(arch, layout))
@@ -176,7 +178,7 @@ def kv_cache_bytes(arch: Arch, tokens: int, *, element: float = 2.0) -> float:
     131072.0
     """
     if not isinstance(arch, Arch):
-        raise DataError(f"arch must be an Arch, got {arch!r:.80}", column="arch")
+        raise DataError(f"arch must be an Arch, got {shown(arch)}", column="arch")
     tokens = whole("tokens", tokens)
     element = positive("element", element, "bytes of a number, such as 2")
     windowed = arch.layers - arch.global_layers if arch.window is not None else 0

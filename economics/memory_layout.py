@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from economics.activations import Checkpointing, Kernels
 from economics.errors import EconomicsError
 from economics.run_numbers import numeric
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 #: More sequences, tokens or GPUs than this are none.
 _MOST = 10**9
@@ -83,7 +83,7 @@ def state_bytes(
 def _word(name: str, value: Any, kind: Any) -> None:
     if not isinstance(value, str) or value not in get_args(kind):
         raise MemoryPlanError(
-            f"{name} must be one of {', '.join(get_args(kind))}, got {value!r:.80}", column=name
+            f"{name} must be one of {', '.join(get_args(kind))}, got {shown(value)}", column=name
         )
 
 
@@ -138,23 +138,23 @@ class Layout:
             number = numeric(value)
             if not 1 <= number <= _MOST or number != int(number):
                 raise MemoryPlanError(
-                    f"{name} must be a whole number from 1 to {_MOST:,}, got {value!r:.80}", column=name
+                    f"{name} must be a whole number from 1 to {_MOST:,}, got {shown(value)}", column=name
                 )
             object.__setattr__(self, name, int(number))
         if numeric(self.zero) not in (0, 1, 2, 3):
-            raise MemoryPlanError(f"zero must be 0, 1, 2 or 3, got {self.zero!r:.80}", column="zero")
+            raise MemoryPlanError(f"zero must be 0, 1, 2 or 3, got {shown(self.zero)}", column="zero")
         _word("checkpointing", self.checkpointing, Checkpointing)
         _word("precision", self.precision, Precision)
         _word("optimizer", self.optimizer, Optimizer)
         for name in ("flash", "fused", "dropout", "sequence_parallel", "inplace_loss"):
             if not isinstance(getattr(self, name), bool):
                 seen = getattr(self, name)
-                raise MemoryPlanError(f"{name} must be True or False, got {seen!r:.80}", column=name)
+                raise MemoryPlanError(f"{name} must be True or False, got {shown(seen)}", column=name)
         if self.n_gpus % self.tp:
             raise MemoryPlanError(f"n_gpus={self.n_gpus} is not a multiple of tp={self.tp}", column="tp")
         if not 0 <= numeric(self.reserve_gb) < math.inf:
             raise MemoryPlanError(
-                f"reserve_gb must be GB, not negative: got {self.reserve_gb!r:.80}", column="reserve_gb"
+                f"reserve_gb must be GB, not negative: got {shown(self.reserve_gb)}", column="reserve_gb"
             )
 
     @property

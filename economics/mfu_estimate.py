@@ -11,7 +11,7 @@ from economics.logit_t import LogitT
 from economics.mfu_rows import Rows
 from economics.quantile_draws import Array
 from economics.run_numbers import positive
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.estimate import Estimate
 from scaling.findings import Finding
 from scaling.intervals import check_level
@@ -186,6 +186,6 @@ def doubts(
 def check_setup(act_ckpt: object, code_base: object) -> None:
     """Raise for activation checkpointing that is neither on nor off, or a code base that is no name."""
     if act_ckpt is not None and not isinstance(act_ckpt, bool):
-        raise DataError(f"act_ckpt must be True, False or None, got {act_ckpt!r}", column="act_ckpt")
+        raise DataError(f"act_ckpt must be True, False or None, got {shown(act_ckpt)}", column="act_ckpt")
     if code_base is not None and not isinstance(code_base, str):
-        raise DataError(f"code_base must be a name, got {code_base!r}", column="code_base")
+        raise DataError(f"code_base must be a name, got {shown(code_base)}", column="code_base")

@@ -12,7 +12,7 @@ from economics.logit_t import LogitT
 from economics.mfu_rows import Array, Rows
 from economics.run_numbers import count
 from economics.utilisation import MfuError, MfuWarning
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.findings import Finding
 
 #: Below this no training step is under way: a speed of one GPU given for hundreds, samples for tokens.
@@ -40,7 +40,7 @@ def read_speeds(given: object) -> Array:
         if not (math.isfinite(speed) and speed > 0):
             where = f" at position {i}" if several else ""
             raise DataError(
-                f"measured_tokens_per_s must be positive, got {value!r}{where}: leave out steps that failed.",
+                f"measured_tokens_per_s must be positive, got {shown(value)}{where}: leave out steps that failed.",
                 column="measured_tokens_per_s",
             )
     return np.array(speeds, dtype=np.float64)

@@ -10,7 +10,7 @@ from typing import Any
 
 from economics.gpu_names import read_table
 from economics.power import Factor
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 #: Bytes per parameter of a checkpoint to resume from: bf16 weights, fp32 master, two fp32 moments
 #: (`economics.memory_layout.state_bytes` without the gradients).
@@ -182,7 +182,7 @@ def read_overheads(given: Overheads | Mapping[str, Any] | str | None, vocab: int
     names = [f.name for f in fields(Overheads)]
     if not isinstance(given, Mapping):
         raise DataError(
-            f"overheads must be 'default', 'none' or a mapping of {', '.join(names)}; got {given!r}",
+            f"overheads must be 'default', 'none' or a mapping of {', '.join(names)}; got {shown(given)}",
             column="overheads",
         )
     unknown = sorted(set(given) - set(names))
@@ -208,7 +208,9 @@ def _read(name: str, value: Any, default: Overheads) -> Any:
     try:
         number = float(text.rstrip("% ")) / (100 if percent else 1)
     except ValueError as error:
-        raise DataError(f"overheads[{name!r}] must be a number, got {value!r}", column="overheads") from error
+        raise DataError(
+            f"overheads[{name!r}] must be a number, got {shown(value)}", column="overheads"
+        ) from error
     if not 0 <= number < float("inf") or (percent and not share):
         raise DataError(f"overheads[{name!r}] cannot be {value!r}", column="overheads")
     if name == "evaluation" and number > 1:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from economics.errors import EconomicsError
 from economics.plan_schema import Plan
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 
 class PlanError(EconomicsError, DataError):
@@ -144,9 +144,9 @@ def _problem(error: Any, text: str) -> tuple[str, int | None]:
     if error["type"] == "missing":
         return f"{name} is missing{at}", line
     message = str(error["msg"]).removeprefix("Value error, ")
-    seen = "" if isinstance(error["input"], dict | BaseModel) else f", got {error['input']!r}"
-    shown = "" if seen and repr(error["input"]) in message else seen
-    return f"{name}{at}: {message}{shown}", line
+    seen = "" if isinstance(error["input"], dict | BaseModel) else f", got {shown(error['input'])}"
+    seen = "" if seen and repr(error["input"]) in message else seen
+    return f"{name}{at}: {message}{seen}", line
 
 
 def _sections() -> Iterator[str]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from economics.gpu_names import read_table
 from economics.quantile_draws import normal
 from economics.run_numbers import plain
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 if TYPE_CHECKING:
     from economics.hardware import GPU
@@ -94,7 +94,7 @@ def power_drawn(value: float | str | None = None) -> Factor:
     value = _number("fraction", value)
     if not 0 < value <= 1:
         hint = f"; {value:g}% is {value / 100:g}" if 1 < value <= 100 else ""
-        raise DataError(f"fraction must lie between 0 and 1, got {value!r}{hint}", column="fraction")
+        raise DataError(f"fraction must lie between 0 and 1, got {shown(value)}{hint}", column="fraction")
     return _given("share of rated power drawn", value)
 
 
@@ -114,7 +114,7 @@ def server_factor(gpu: GPU, value: float | str | None = None) -> Factor:
         value = _number("server_factor", value)
         if not 1 <= value < 10:
             raise DataError(
-                f"server_factor is server over GPU power and so at least 1 (1.8 for DGX H100), got {value!r}",
+                f"server_factor is server over GPU power and so at least 1 (1.8 for DGX H100), got {shown(value)}",
                 column="server_factor",
             )
         return _given("server over GPU power", value)
@@ -159,7 +159,7 @@ def pue_factor(value: float | str | None = None) -> Factor:
     value = _number("pue", value)
     if not 1 <= value <= 3:
         raise DataError(
-            f"PUE is facility over server energy, from 1 to about 2 (average 1.54); got {value!r}",
+            f"PUE is facility over server energy, from 1 to about 2 (average 1.54); got {shown(value)}",
             column="pue",
         )
     return _given("PUE", value)
@@ -190,7 +190,7 @@ def rated_power(gpu: GPU, watts: float | str | None = None) -> tuple[float | Non
         number = plain(watts)
         if not 1 <= number <= MOST_WATTS:
             raise DataError(
-                f"watts is the rated power of one GPU, 1 to {MOST_WATTS:,} W; got {watts!r}: kilowatts, or a node?",
+                f"watts is the rated power of one GPU, 1 to {MOST_WATTS:,} W; got {shown(watts)}: kilowatts? a node?",
                 column="watts",
             )
         return number, False
@@ -215,7 +215,7 @@ def _number(name: str, value: object) -> float:
     percent = isinstance(text, str) and text.endswith("%")
     number = plain(text.removesuffix("%") if isinstance(text, str) else text)
     if math.isnan(number):
-        raise DataError(f"{name} must be a number, got {value!r:.80}", column=name)
+        raise DataError(f"{name} must be a number, got {shown(value)}", column=name)
     return number / 100.0 if percent else number
 
 

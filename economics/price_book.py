@@ -18,6 +18,7 @@ from economics.errors import PriceError
 from economics.gpu_names import read_table
 from economics.price_checks import Context, check_quote
 from economics.price_rows import COLUMNS, PriceRow, Quote, csv_rows
+from scaling.errors import shown
 from scaling.findings import Finding
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def load_book(book: PriceBook | str | Path | None = None) -> PriceBook:
         return book
     if book is not None:
         if not isinstance(book, str | Path):
-            raise PriceError(f"book must be a PriceBook or the path of one, got {book!r}", column="book")
+            raise PriceError(f"book must be a PriceBook or the path of one, got {shown(book)}", column="book")
         if not os.path.isfile(book):
             raise PriceError(
                 f"no price book is at {str(book)!r}: add_price(..., path=...) begins one", column="book"

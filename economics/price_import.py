@@ -10,6 +10,7 @@ from pathlib import Path
 from economics.errors import PriceError
 from economics.price_book import PriceBook, check_quotes, context, user_book_path
 from economics.price_rows import PriceRow, Quote, read_date
+from scaling.errors import shown
 from scaling.findings import Finding
 
 #: Catalog providers that are marketplaces of hosts: their prices are asks, not a list.
@@ -73,7 +74,7 @@ def read_day(day: Date | str | datetime | None) -> Date | None:
         return None
     found = read_date(day)
     if found is None:
-        raise PriceError(f"day must be a day such as 2026-09-30, got {day!r}", column="day")
+        raise PriceError(f"day must be a day such as 2026-09-30, got {shown(day)}", column="day")
     return found
 
 

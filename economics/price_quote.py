@@ -15,6 +15,7 @@ from economics.errors import PriceError
 from economics.price_rows import Market, PriceRow
 from economics.quantile_draws import normal
 from economics.run_numbers import numeric
+from scaling.errors import shown
 from scaling.estimate import Estimate
 from scaling.findings import Finding
 from scaling.laws.base import Array
@@ -116,7 +117,7 @@ class PriceQuote:
         (1.79, 1.79)
         """
         if not 0 <= numeric(q) <= 1:
-            raise PriceError(f"q, a quantile, lies between 0 and 1, got {q!r:.80}", column="q")
+            raise PriceError(f"q, a quantile, lies between 0 and 1, got {shown(q)}", column="q")
         log_price, spread = self._curves()
         if not spread.any():
             return float(np.exp(np.interp(q * (log_price.size - 1), np.arange(log_price.size), log_price)))

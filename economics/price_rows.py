@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from economics.errors import PriceError
 from economics.run_numbers import plain
+from scaling.errors import shown
 
 #: Kinds of market, never mixed: what it costs to be taken at once, to be interrupted, to bid among hosts,
 #: to rent from a third party's machine under the provider's name, or to commit for a term.
@@ -49,7 +50,7 @@ def market_kind(text: str) -> Market:
     kind = _MARKET_NAMES.get(str(text).strip().casefold())
     if kind is None:
         raise PriceError(
-            f"no market is called {text!r}: say {', '.join(MARKETS)}. Serverless, prototyping and shared "
+            f"no market is called {shown(text)}: say {', '.join(MARKETS)}. Serverless, prototyping and shared "
             "machines are none of them and do not compare.",
             column="market",
         )

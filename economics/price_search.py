@@ -20,6 +20,7 @@ from economics.price_doubts import price_doubts
 from economics.price_quote import BETWEEN, FEW_PROVIDERS, PriceQuote, ProviderPrice
 from economics.price_rows import MARKETS, Market, PriceRow, market_kind, read_date
 from economics.run_numbers import flag, numeric, whole
+from scaling.errors import shown
 from scaling.findings import Finding
 
 #: A quote older than this is mentioned, one older than that is warned of.
@@ -85,7 +86,7 @@ def prices(
     name = find_gpu(gpu).name
     for column, text in (("provider", provider), ("region", region)):
         if text is not None and not (isinstance(text, str) and text.strip()):
-            raise PriceError(f"{column} must be a name, got {text!r:.80}", column=column)
+            raise PriceError(f"{column} must be a name, got {shown(text)}", column=column)
     flag("include_hostless", include_hostless)
     day = _day(as_of)
     every = load_book(book)
@@ -170,7 +171,7 @@ def fixed_price(
     usd = numeric(usd_per_gpu_hour)
     if not 0 < usd < math.inf:
         raise PriceError(
-            f"price is a positive number of dollars per GPU-hour, got {usd_per_gpu_hour!r:.80}",
+            f"price is a positive number of dollars per GPU-hour, got {shown(usd_per_gpu_hour)}",
             column="price",
         )
     part = None if isinstance(gpu, str) and gpu == "any" else find_gpu(gpu)
@@ -223,7 +224,7 @@ def _day(as_of: Date | str | None) -> Date:
         return today()
     day = read_date(as_of)
     if day is None:
-        raise PriceError(f"as_of must be a day such as 2026-09-30, got {as_of!r}", column="as_of")
+        raise PriceError(f"as_of must be a day such as 2026-09-30, got {shown(as_of)}", column="as_of")
     return day
 
 

@@ -17,6 +17,7 @@ from economics.price_book import user_book_path
 from economics.price_import import MARKETPLACES, PROVIDERS, ImportReport, read_day, take
 from economics.price_rows import Quote, csv_rows, read_number
 from economics.run_numbers import flag
+from scaling.errors import shown
 from scaling.storage import refuse_overlap
 
 #: Names that mean one memory size here; the form factor stays open unless the instance type closes it.
@@ -59,7 +60,7 @@ def import_skypilot(
             f"file must be a catalog such as aws/vms.csv, there is none at {file!r:.200}", column="file"
         )
     if not (provider is None or isinstance(provider, str)):
-        raise PriceError(f"provider must be a name, got {provider!r:.80}", column="provider")
+        raise PriceError(f"provider must be a name, got {shown(provider)}", column="provider")
     file = Path(file)
     if day is None:
         raise PriceError(

@@ -10,7 +10,7 @@ from economics.hardware import GPU
 from economics.price_book import PriceBook, check_quotes, context, today, user_book_path
 from economics.price_rows import PriceRow, Quote
 from economics.run_numbers import flag, whole
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 
 def add_price(
@@ -81,7 +81,7 @@ def add_price(
         ("note", note),
     ):
         if not isinstance(text, str):
-            raise DataError(f"{column} must be text, got {text!r}", column=column)
+            raise DataError(f"{column} must be text, got {shown(text)}", column=column)
     if includes_host is not None:
         flag("includes_host", includes_host)
     gpus_per_instance = whole("gpus_per_instance", gpus_per_instance)
@@ -96,7 +96,7 @@ def add_price(
         if isinstance(usd_per_unit, bool) or not (
             isinstance(usd_per_unit, int | float) and 0 < usd_per_unit < 1e3
         ):
-            raise DataError(f"usd_per_unit must be a rate, got {usd_per_unit!r}", column="usd_per_unit")
+            raise DataError(f"usd_per_unit must be a rate, got {shown(usd_per_unit)}", column="usd_per_unit")
         converted = f"{price} {currency.upper()} at {usd_per_unit:g} USD"
         note = f"{note}; {converted}" if note else converted
         price, currency = _number(price) * usd_per_unit, "USD"

@@ -18,7 +18,7 @@ from economics.run_cost import cost
 from economics.run_estimates import estimate_of
 from economics.run_result import RunCost
 from economics.run_sensitivity import ANSWERS
-from scaling.errors import DataError, ScalingError
+from scaling.errors import DataError, ScalingError, shown
 from scaling.estimate import Estimate
 from scaling.findings import Finding
 
@@ -223,5 +223,5 @@ def _several(name: str, given: Any, default: Any, one: Any) -> tuple[Any, ...]:
     if isinstance(given, one):
         return (given,)
     if not isinstance(given, Iterable) or not (several := tuple(given)):
-        raise DataError(f"{name} must be one or more to compare, got {given!r}", column=name)
+        raise DataError(f"{name} must be one or more to compare, got {shown(given)}", column=name)
     return several

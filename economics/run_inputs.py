@@ -16,7 +16,7 @@ from economics.price_rows import market_kind, read_number
 from economics.price_search import fixed_price, prices
 from economics.run_numbers import hours, positive, share, whole
 from scaling.architecture import Arch
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 #: What `cost(spot=...)` may replace, with its default.
 SPOT_DEFAULTS: dict[str, Any] = {
@@ -67,7 +67,9 @@ def read_size(n: Any, n_active: Any, shape: Any) -> tuple[Arch | None, float, fl
 
         shape = published(shape)
     if shape is not None and not isinstance(shape, Arch):
-        raise DataError(f"arch must be an Arch or the name of a published one, got {shape!r}", column="arch")
+        raise DataError(
+            f"arch must be an Arch or the name of a published one, got {shown(shape)}", column="arch"
+        )
     if n is None and shape is None:
         raise DataError("give N (parameters, such as 7e9 or '7B') or arch", column="N")
     total = read_params(
@@ -122,7 +124,7 @@ def read_spot(given: Any, market: str) -> dict[str, Any]:
     if given is None or isinstance(given, bool):
         return dict(SPOT_DEFAULTS)
     unknown = (
-        sorted(map(str, set(given) - set(SPOT_DEFAULTS))) if isinstance(given, Mapping) else [repr(given)]
+        sorted(map(str, set(given) - set(SPOT_DEFAULTS))) if isinstance(given, Mapping) else [shown(given)]
     )
     if unknown:
         raise DataError(
@@ -140,7 +142,7 @@ def _spot_value(name: str, value: Any) -> Any:
     if name in ("growth", "faults_per_gpu_hour"):
         number = read_number(value)
         if number is None or not 0.0 <= number <= 1.0:
-            raise DataError(f"spot[{name!r}] must lie between 0 and 1, got {value!r}", column="spot")
+            raise DataError(f"spot[{name!r}] must lie between 0 and 1, got {shown(value)}", column="spot")
         return number
     return hours(f"spot[{name!r}]", value, positive=name == "mean_up_hours")
 
@@ -155,14 +157,16 @@ def read_energy(asked: Mapping[str, Any], part: GPU) -> EnergyFactors:
     given, region = asked["energy"], asked["region"]
     given = {} if given is None else given
     if not isinstance(given, Mapping):
-        raise DataError(f"energy must be a mapping of {_ENERGY}; got {given!r}", column="energy")
+        raise DataError(f"energy must be a mapping of {_ENERGY}; got {shown(given)}", column="energy")
     unknown = sorted(map(str, set(given) - set(_ENERGY.split(", "))))
     if unknown:
         raise DataError(f"energy has no factor {', '.join(unknown)}: {_ENERGY}", column="energy")
     if isinstance(region, bool) or not (
         region is None or isinstance(region, str | int | float | GridIntensity)
     ):
-        raise DataError(f"region must be a name or grams of CO2 per kWh, got {region!r}", column="region")
+        raise DataError(
+            f"region must be a name or grams of CO2 per kWh, got {shown(region)}", column="region"
+        )
     read = dict(given)
     if read.get("fraction") is not None:
         read["fraction"] = share("energy['fraction']", read["fraction"])
@@ -175,14 +179,14 @@ def read_energy(asked: Mapping[str, Any], part: GPU) -> EnergyFactors:
     if isinstance(pue, str) and (number := read_number(pue)) is not None:
         pue = number
     if isinstance(pue, bool) or not (pue is None or isinstance(pue, str | int | float)):
-        raise DataError(f"pue must be a number such as 1.2 or an operator, got {pue!r}", column="pue")
+        raise DataError(f"pue must be a number such as 1.2 or an operator, got {shown(pue)}", column="pue")
     return _energy_factors(part, region, tuple(sorted({**read, "pue": pue}.items())))
 
 
 def _number(name: str, value: Any) -> float:
     number = None if isinstance(value, bool) else read_number(value)
     if number is None or not math.isfinite(number):
-        raise DataError(f"{name} must be a number, got {value!r}", column="energy")
+        raise DataError(f"{name} must be a number, got {shown(value)}", column="energy")
     return number
 
 

@@ -16,7 +16,7 @@ from economics.mfu_estimate import MfuEstimate, check_setup
 from economics.run_numbers import one_of
 from economics.student_t import t_quantile
 from economics.utilisation import MfuError, MfuWarning, above_ceiling, check_mfu, parse_mfu
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.findings import Finding
 
 #: Degrees of freedom of a range that a user gives: as good as normal.
@@ -154,7 +154,7 @@ def _from_range(given: Any, kind: str | None, part: GPU, dtype: str, n_gpus: int
     ends = [value for value in (_figure(x, part, dtype, n_gpus) for x in given) if value is not None]
     if len(given) != 2 or len(ends) != 2 or not ends[0] < ends[1] < 1.0:
         raise DataError(
-            f"a range of mfu is its 10th and 90th percentile, such as (0.35, 0.45); got {given!r}",
+            f"a range of mfu is its 10th and 90th percentile, such as (0.35, 0.45); got {shown(given)}",
             column="mfu",
         )
     low, high = (float(np.log(x / (1.0 - x))) for x in ends)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.units import parse_count
 
 
@@ -38,14 +38,14 @@ def numeric(value: object) -> float:
 def flag(name: str, value: object) -> bool:
     """Return a truth value; what is only true or false by the way is none."""
     if not isinstance(value, bool):
-        raise DataError(f"{name} must be True or False, got {value!r:.80}", column=name)
+        raise DataError(f"{name} must be True or False, got {shown(value)}", column=name)
     return value
 
 
 def name_of(name: str, value: object) -> str:
     """Return text that is not blank."""
     if not isinstance(value, str) or not value.strip():
-        raise DataError(f"{name} must be a name, got {value!r:.80}", column=name)
+        raise DataError(f"{name} must be a name, got {shown(value)}", column=name)
     return value
 
 
@@ -58,7 +58,7 @@ def one_of(name: str, value: Any, options: Collection[str]) -> str:
         Another word, or none.
     """
     if not isinstance(value, str) or value not in options:
-        raise DataError(f"{name} must be one of {', '.join(options)}, got {value!r:.80}", column=name)
+        raise DataError(f"{name} must be one of {', '.join(options)}, got {shown(value)}", column=name)
     return value
 
 
@@ -83,9 +83,9 @@ def hours(name: str, value: Any, *, positive: bool = False) -> float:
                 break
     number = plain(text) * factor
     if not 0.0 <= number < math.inf or (positive and number == 0):
+        what = "0.5 or '30 min' or '3 d'" + (", or optimal" if name == "checkpoint_every" else "")
         raise DataError(
-            f"{name} must be hours (0.5, '30 min'{', or optimal' if positive else ''}), got {value!r:.80}",
-            column=name,
+            f"{name} must be hours{' above 0' if positive else ''} ({what}), got {shown(value)}", column=name
         )
     return number
 
@@ -95,7 +95,7 @@ def whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
     number = count(name, value)
     if not (math.isfinite(number) and number == int(number) and least <= number <= most):
         end = "on" if most == math.inf else f"to {most:,.0f}"
-        raise DataError(f"{name} must be a whole number from {least} {end}, got {value!r}", column=name)
+        raise DataError(f"{name} must be a whole number from {least} {end}, got {shown(value)}", column=name)
     return int(number)
 
 
@@ -110,7 +110,7 @@ def positive(name: str, value: Any, what: str) -> float:
     """Read a positive count or number; `what` says what it is."""
     number = count(name, required(name, value, what))
     if not (math.isfinite(number) and number > 0):
-        raise DataError(f"{name} must be positive: {what}; got {value!r}", column=name)
+        raise DataError(f"{name} must be positive: {what}; got {shown(value)}", column=name)
     return number
 
 
@@ -124,7 +124,7 @@ def money(name: str, value: Any) -> float:
         name, value.strip().lstrip("$") if isinstance(value, str) else value, "dollars, such as '$1.5k'"
     )
     if number > _ALL_MONEY:
-        raise DataError(f"{name} is more money than there is: give dollars; got {value!r:.80}", column=name)
+        raise DataError(f"{name} is more money than there is: give dollars; got {shown(value)}", column=name)
     return number
 
 
@@ -136,6 +136,6 @@ def share(name: str, value: Any) -> float:
     number = plain(text) / divisor
     if not 0.0 <= number <= 1.0:
         raise DataError(
-            f"{name} must lie between 0 and 1, such as 0.9 or '90%'; got {value!r:.80}", column=name
+            f"{name} must lie between 0 and 1, such as 0.9 or '90%'; got {shown(value)}", column=name
         )
     return number

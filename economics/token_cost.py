@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from economics.overheads import Overheads
 from economics.run_cost import cost
 from scaling.findings import Finding
 
@@ -60,7 +61,11 @@ def start_cost(arch: Arch, **settings: Any) -> Array:
 
 
 def _without_start(overheads: Any) -> Any:
-    if overheads == "none":
-        return overheads
-    given = dict(overheads) if isinstance(overheads, Mapping) else {}
+    if isinstance(overheads, Overheads):
+        overheads = vars(overheads)
+    elif overheads is None or (isinstance(overheads, str) and overheads == "default"):
+        overheads = {}
+    if not isinstance(overheads, Mapping):
+        return overheads  # "none", or what cost() refuses
+    given = dict(overheads)
     return {**{k: v for k, v in given.items() if k not in _BESIDE}, **_ONCE}

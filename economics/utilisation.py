@@ -18,7 +18,7 @@ from economics.errors import EconomicsError, EconomicsWarning
 from economics.hardware import GPU, gpu as find_gpu, read_dtype
 from economics.mfu_causes import impossible, likely_causes as likely_causes
 from economics.run_numbers import one_of, plain, positive
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 #: From here on a bare number is a percentage without its sign, and no wrong count of GPUs.
 _PERCENT_FROM = 5.0
@@ -81,18 +81,20 @@ def parse_mfu(value: object, *, column: str = "mfu") -> float | None:
     ):
         return None
     if isinstance(value, bool):
-        raise DataError(f"{column} must be a number such as 0.41 or '41%', got {value!r}", column=column)
+        raise DataError(f"{column} must be a number such as 0.41 or '41%', got {shown(value)}", column=column)
     percent = False
     if isinstance(value, str):
         match = _WRITTEN.fullmatch(value.strip())
         if match is None:
-            raise DataError(f"{column} must be a number such as 0.41 or '41%', got {value!r}", column=column)
+            raise DataError(
+                f"{column} must be a number such as 0.41 or '41%', got {shown(value)}", column=column
+            )
         number, percent = float(match["number"]), match["percent"] is not None
     else:
         number = plain(value)
         if math.isnan(number) and not isinstance(value, Real):
             raise DataError(
-                f"{column} must be a number such as 0.41 or '41%', got {value!r:.80}", column=column
+                f"{column} must be a number such as 0.41 or '41%', got {shown(value)}", column=column
             )
     if math.isnan(number) or number in _SENTINELS:
         return None
@@ -119,7 +121,7 @@ def parse_mfu(value: object, *, column: str = "mfu") -> float | None:
         )
     if not 0.0 < fraction <= 1.0:
         raise MfuError(
-            f"{column} must lie above 0 and at most at 1, got {value!r}", value=fraction, column=column
+            f"{column} must lie above 0 and at most at 1, got {shown(value)}", value=fraction, column=column
         )
     if percent and fraction < 0.01:
         warnings.warn(
@@ -243,7 +245,7 @@ def hfu(mfu: float | str, recompute: Literal["none", "full"] = "full") -> float:
     factor = _RECOMPUTE[one_of("recompute", recompute, _RECOMPUTE)]
     share = parse_mfu(mfu)
     if share is None:
-        raise DataError(f"mfu must be a number such as 0.41 or '41%', got {mfu!r}", column="mfu")
+        raise DataError(f"mfu must be a number such as 0.41 or '41%', got {shown(mfu)}", column="mfu")
     return share * factor
 
 

@@ -132,3 +132,23 @@ def warn(message: str, category: type[ScalingWarning]) -> None:
 def _inside(frame: FrameType) -> bool:
     """Tell whether a frame is of this package, or of numpy's decorators between its functions."""
     return str(frame.f_globals.get("__name__")).partition(".")[0] in (__name__.partition(".")[0], "numpy")
+
+
+def shown(value: object, most: int = 60) -> str:
+    """Return a value as a message shows it: on one short line; what has more to say than that, by its kind.
+
+    Examples
+    --------
+    >>> shown(-1), shown("x" * 100), shown(list(range(100)))
+    ('-1', "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...", 'a list')
+    """
+    text = repr(value) if isinstance(value, str | bytes | int | float) else ""
+    if not text:
+        try:
+            text = repr(value)
+        except Exception:  # of somebody else's class
+            text = "<"
+        if len(text) > most or "\n" in text or text.startswith("<"):
+            kind = type(value).__name__
+            return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
+    return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from scaling.diagnose import Diagnostics, extrapolation
-from scaling.errors import DataError, ExtrapolationWarning, NotIdentifiedError, warn
+from scaling.errors import DataError, ExtrapolationWarning, NotIdentifiedError, shown, warn
 from scaling.estimate import Estimate
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
 from scaling.runs import RunTable
@@ -26,7 +26,7 @@ def check_unidentified(unidentified: str) -> None:
     """Raise `DataError` unless it is ``"raise"`` or ``"return"``."""
     if not isinstance(unidentified, str) or unidentified not in get_args(Unidentified):
         raise DataError(
-            f"unidentified must be 'raise' or 'return', got {unidentified!r}", column="unidentified"
+            f"unidentified must be 'raise' or 'return', got {shown(unidentified)}", column="unidentified"
         )
 
 

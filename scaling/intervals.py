@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.estimate import Estimate, Kind
 from scaling.laws.base import Array
 
@@ -22,7 +22,7 @@ def check_level(level: float) -> float:
         number = math.nan
     if not 0 < number < 1:
         hint = f"; {number:g}% is level={number / 100:g}" if 1 < number < 100 else ""
-        raise DataError(f"level must be a number between 0 and 1, got {level!r}{hint}", column="level")
+        raise DataError(f"level must be a number between 0 and 1, got {shown(level)}{hint}", column="level")
     return number
 
 
@@ -30,7 +30,7 @@ def check_method(method: Any) -> IntervalMethod:
     """Return `method` if it names an interval, else raise `DataError`."""
     if method not in get_args(IntervalMethod):
         raise DataError(
-            f"interval must be one of {', '.join(get_args(IntervalMethod))}, got {method!r}",
+            f"interval must be one of {', '.join(get_args(IntervalMethod))}, got {shown(method)}",
             column="interval",
         )
     return method  # type: ignore[no-any-return]

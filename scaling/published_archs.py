@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from scaling.architecture import Arch
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 
 class UnknownArchError(DataError):
@@ -48,7 +48,7 @@ def arch(name: str, **changes: Any) -> Arch:
 
         near = tuple(shapes[k].name for k in difflib.get_close_matches(key, shapes, n=3, cutoff=0.5))
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(arch_names())}."
-        raise UnknownArchError(f"no published shape is called {name!r}: {hint}", suggestions=near)
+        raise UnknownArchError(f"no published shape is called {shown(name)}: {hint}", suggestions=near)
     found = shapes[key]
     return found.replace(name=f"{found.name} (changed)", **changes) if changes else found
 

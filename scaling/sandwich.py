@@ -67,6 +67,7 @@ def _group_sums(rows: Array, cluster: Index) -> Array:
 def scaled_eigen(bread: Array) -> tuple[Array, Array, Array]:
     """Eigen-decomposition of the curvature with columns brought to one length."""
     length = np.sqrt(np.diag(bread))
+    length = np.where(length > 0, length, 1.0)  # nothing was seen of a direction: it stays open
     values, vectors = np.linalg.eigh(bread / np.outer(length, length))
     return values, vectors, length
 

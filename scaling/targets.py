@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.units import format_count, parse_count
 
@@ -28,7 +28,7 @@ def target_function(target: Target) -> Callable[[ChinchillaLaw], float]:
     if callable(target):
         return target
     if not isinstance(target, str):
-        raise DataError(f"target must be a name or a function of a law, got {target!r}", column="target")
+        raise DataError(f"target must be a name or a function of a law, got {shown(target)}", column="target")
     name, _, at = target.partition("@")
     if not at and name in ("E", "A", "B", "alpha", "beta", "params_exponent", "tokens_exponent"):
         return lambda law: float(getattr(law, name))

@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 
-from scaling.errors import DataError, UnitError
+from scaling.errors import DataError, UnitError, shown
 
 _SUFFIXES = ((1e15, "Q"), (1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K"))
 
@@ -47,15 +47,15 @@ def format_count(value: float, digits: int = 3) -> str:
 
     Examples
     --------
-    >>> format_count(22.61e9), format_count(124_439_808), format_count(25.4)
-    ('22.6B', '124M', '25.4')
+    >>> format_count(22.61e9), format_count(124_439_808), format_count(25.4), format_count(9.996e17)
+    ('22.6B', '124M', '25.4', '1.00e+18')
     """
     if not math.isfinite(value):
         return str(value)
-    if abs(value) >= 1e18:
-        return f"{value:.{digits - 1}e}"
     # The suffix is chosen after rounding, so that 999.9996e6 reads 1B and not 1e+03M.
     rounded = float(f"{value:.{digits - 1}e}")
+    if abs(rounded) >= 1e18:
+        return f"{value:.{digits - 1}e}"
     for scale, suffix in _SUFFIXES:
         if abs(rounded) >= scale:
             return f"{rounded / scale:.{max(digits, 3)}g}{suffix}"
@@ -94,12 +94,12 @@ def parse_count(value: object, *, decimal: str = ".", suffixes: bool = True) -> 
     1300000000.0
     """
     if isinstance(value, bool):
-        raise DataError(f"{value!r} is not a number")
+        raise DataError(f"{shown(value)} is not a number")
     if not isinstance(value, str):
         try:
             return float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"{value!r} is not a number") from error
+            raise DataError(f"{shown(value)} is not a number") from error
     # NFKC turns full-width digits and the many kinds of space into plain ones.
     text = unicodedata.normalize("NFKC", value).strip().replace("\u2212", "-").replace("\u2019", "'")
     if decimal == "." or "." not in text:
@@ -119,7 +119,7 @@ def _parse_plain(text: str, value: str, suffixes: bool) -> float:
     """Read a number with separators and suffix; `value` is the cell as written, for the message."""
     match = _NUMBER.fullmatch(text)
     if match is None or not (match["whole"] or match["fraction"]):
-        raise DataError(f"{value!r} is not a number{_hint(text)}")
+        raise DataError(f"{shown(value)} is not a number{_hint(text)}")
     suffix = match["suffix"].lower()
     if suffix not in _EXPONENTS or (suffix and not suffixes):
         expected = "K, M, B or T" if suffixes else "a plain number"

@@ -14,7 +14,7 @@ from economics.cli.spelling import as_commands
 from scaling.cli.failures import NEGATIVE
 from scaling.cli.options import given
 from scaling.cli.output import say, say_json, warnings_told
-from scaling.errors import DataError, ExtrapolationWarning, IdentificationWarning
+from scaling.errors import DataError, ExtrapolationWarning, IdentificationWarning, shown
 
 _LAW = "What predicts the loss (one)"
 GOAL = "What is wanted"
@@ -139,7 +139,7 @@ def run_of(text: str | None) -> tuple[str, str] | None:
         return None
     parts = [part.strip() for part in text.split(",")]
     if len(parts) != 2:
-        raise DataError(f"--like is N,D such as 1B,20B, got {text!r}", column="like")
+        raise DataError(f"--like is N,D such as 1B,20B, got {shown(text)}", column="like")
     return parts[0], parts[1]
 
 
@@ -162,7 +162,7 @@ def repetition_of(r_d: float | None, limits: str | None) -> Any:
             low, high = (float(part) for part in limits.split(","))
         except ValueError:
             raise DataError(
-                f"--r-d-range is two numbers such as 4,100, got {limits!r}", column="r_d_range"
+                f"--r-d-range is two numbers such as 4,100, got {shown(limits)}", column="r_d_range"
             ) from None
         ends = (low, high)
     if r_d is None:

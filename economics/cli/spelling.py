@@ -17,7 +17,7 @@ _MAPPING = re.compile(r"\b(overheads|spot|energy)=\{([^{}]*)\}")
 _ARGUMENTS = (
     "act_ckpt|as_of|book|checkpoint_every|code_base|convention|draws|dtype|energy|gpu|gpus_per_instance|"
     "include_hostless|market|max_hours|mfu|mfu_kind|n_gpus|overheads|price|prior|provider|pue|quantile|region|rho|seed|"
-    "seq_len|sigma|sizes|spot|token_counts|trunks|vocab|watts"
+    "seq_len|sigma|sizes|spot|token_counts|trunks|up_to|vocab|watts"
 )
 _VALUE = re.compile(rf"(?<!--energy )\b({_ARGUMENTS})=('[^']*'|\"[^\"]*\"|\.\.\.|True\b|\$?[\w.%+-]*[\w%]|)")
 _NAMES = {"N": "params", "D": "tokens", "N_active": "active-params"}

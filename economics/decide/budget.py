@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,31 +17,28 @@ from economics.decide.machines import (
     quiet_cost,
     read_hours,
     read_quantile,
-    read_serving,
     read_settings,
     recompute_findings,
     same_machines,
-    served_tokens,
     settled,
 )
 from economics.decide.repeated import NewData, Repeated, plain_or_repeated
 from economics.decide.result import Option, PricedOptimum
 from economics.decide.search import LARGEST, MOST_TOKENS, SMALLEST, Found, find
+from economics.decide.serving import read_serving, served_tokens
 from economics.decide.tasks import Within
 from economics.run_estimates import dollars, duration, quantiles
 from economics.run_numbers import money, whole
 from economics.run_result import RunCost
 from economics.run_search import BudgetError, RunSearch
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.guard import Unidentified
+from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.optima.repetition import MUENNIGHOFF, Repetition
 from scaling.optima.served import served_for_flops
 from scaling.optima.subject import Subject, subject
+from scaling.result import ChinchillaFit
 from scaling.units import format_count
-
-if TYPE_CHECKING:
-    from scaling.laws.chinchilla import ChinchillaLaw
-    from scaling.result import ChinchillaFit
 
 
 def best_for_budget(
@@ -98,7 +95,7 @@ def best_for_budget(
     DataError
         An argument cannot be.
     """
-    limit = money("usd", usd)
+    limit = money("usd", _first("usd", usd))
     life = served_tokens(served)
     asked = _Asked(
         subject(fit, level, unidentified), read_quantile(quantile), life, read_serving(served, serving)
@@ -147,9 +144,11 @@ def best_by_deadline(
     NotIdentifiedError, DataError
         As `best_for_budget`.
     """
-    limit, given = read_hours(hours), read_settings(settings)
+    limit, given = read_hours(_first("hours", hours)), read_settings(settings)
     if (up_to is None) == (given.get("n_gpus") is None):
-        raise DataError("give n_gpus or up_to: the hours need a number of GPUs", column="n_gpus")
+        raise DataError(
+            "give n_gpus=... or up_to=..., one of them: the hours need a number of GPUs", column="n_gpus"
+        )
     asked = _Asked(subject(fit, level, unidentified), read_quantile(quantile), 0.0, None)
     what = f"lowest loss within {duration(limit)}"
     data = plain_or_repeated(unique_tokens, repetition, worth_share)
@@ -175,6 +174,16 @@ def best_by_deadline(
         asked, limit, "hours", what, {**given, "n_gpus": chosen}, data,
         tuple(options[i] for i in order), tuple(failures),
     )  # fmt: skip
+
+
+def _first(name: str, given: Any) -> Any:
+    """Return the limit, which stands before the fit; the other way round it is refused by name."""
+    if isinstance(given, ChinchillaFit | ChinchillaLaw):
+        raise DataError(
+            f"{name} comes first and fit second, got {shown(given)} for {name}: the two are swapped",
+            column=name,
+        )
+    return given
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def flops_within(limit: float, settings: Mapping[str, Any], of: Callable[[RunCos
     From a run of middling size, in proportion; where such a run would never end, the most compute of a run on 20
     tokens a parameter that stays within the limit.
     """
-    given = {**settings, "n_gpus": settings.get("n_gpus") or 8}
+    given = dict(settings) if settings.get("n_gpus") is not None else {**settings, "n_gpus": 8}
     run = quiet_cost(given, 1e9, 1e12)
     if not unsaved(run.plan):
         return limit * 6e21 / of(run)

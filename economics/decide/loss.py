@@ -19,15 +19,14 @@ from economics.decide.machines import (
     quiet_cost,
     read_hours,
     read_quantile,
-    read_serving,
     read_settings,
     recompute_findings,
     same_machines,
-    served_tokens,
     settled,
 )
 from economics.decide.result import Option, PricedOptimum
 from economics.decide.search import Found, find
+from economics.decide.serving import read_serving, served_tokens
 from economics.decide.tasks import Reaching
 from economics.errors import EconomicsError
 from economics.run_estimates import duration
@@ -122,7 +121,7 @@ def cheapest_for_loss(
         raise DataError("give loss, or like=(params, tokens), whose loss to reach", column="loss")
     life, q = served_tokens(served), read_quantile(quantile)
     goal, words = wanted_loss(s, loss, like)
-    if like is not None and probability != 0.5:
+    if like is not None and not (isinstance(probability, int | float) and probability == 0.5):
         raise DataError("probability is of a loss that is given: give loss", column="probability")
     asked = _Asked(
         s, goal, LossGoal(s, goal[0], probability, of), q, life, read_serving(served, serving),

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from economics.hardware import GPU
-from economics.inference import inference_cost
+from economics.hardware import GPU, gpu as find_gpu
 from economics.mfu_rows import CHECKPOINTING_FROM
+from economics.price_rows import market_kind
 from economics.run_cost import cost
 from economics.run_estimates import duration, quantiles
-from economics.run_numbers import positive, whole
+from economics.run_numbers import whole
 from economics.run_result import RunCost
 from economics.run_search import BudgetError
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.findings import Finding
 from scaling.units import format_count
 
@@ -25,6 +25,8 @@ DRAWS = 2000
 _SIZES = ("N", "D", "arch", "N_active")
 #: Numbers of GPUs tried: all on one machine, then whole machines.
 _MOST = 1 << 17
+#: Hours that nobody waits for.
+_CENTURY = 8766.0 * 100
 
 
 def read_settings(settings: Mapping[str, Any], *, gpu: bool = True) -> dict[str, Any]:
@@ -42,6 +44,8 @@ def read_settings(settings: Mapping[str, Any], *, gpu: bool = True) -> dict[str,
         if name in _SIZES and settings[name] is not None:
             raise DataError(f"{name} is what is looked for: leave it out", column=name)
     given = {k: v for k, v in settings.items() if k not in _SIZES}
+    if "market" in given:
+        market_kind(given["market"])  # refused here, not on one machine after another
     if gpu and given.get("gpu") is None:
         raise DataError("give gpu: a name such as 'H100 SXM'", column="gpu")
     return {"draws": DRAWS, **given}
@@ -189,11 +193,16 @@ def hours_quantile(run: RunCost, q: float) -> float:
     return quantiles(run.outcome.wall_hours, (q,))[0]
 
 
-def read_hours(value: Any) -> float:
+def read_hours(value: Any, name: str = "hours") -> float:
     """Read a duration: a number of hours, or text such as "3 d"."""
     from economics.run_numbers import hours
 
-    return hours("hours", value, positive=True)
+    number = hours(name, value, positive=True)
+    if number > _CENTURY:
+        raise DataError(
+            f"{name} is more than a century: give hours, or '3 d'; got {shown(value)}", column=name
+        )
+    return number
 
 
 def read_quantile(value: Any) -> float:
@@ -202,7 +211,7 @@ def read_quantile(value: Any) -> float:
 
     q = share("quantile", value)
     if not 0.0 < q < 1.0:
-        raise DataError(f"quantile must lie between 0 and 1, got {value!r}", column="quantile")
+        raise DataError(f"quantile must lie between 0 and 1, got {shown(value)}", column="quantile")
     return q
 
 
@@ -225,9 +234,12 @@ def offers(
     from economics.price_book import load_book
     from economics.price_rows import MARKETS
 
-    parts = _several(gpus, settings.get("gpu"))
-    kinds = _several(markets, settings.get("market", "on-demand"))
-    if parts == [None]:
+    parts = several("gpus", gpus, settings.get("gpu"))
+    kinds = several("markets", markets, settings.get("market", "on-demand"))
+    if gpus is not None or markets is not None:  # a name that nothing has is refused, not left out
+        parts = [p if isinstance(p, str) and p == "all" else find_gpu(p) for p in parts if p is not None]
+        kinds = [m if isinstance(m, str) and m == "all" else market_kind(m) for m in kinds]
+    if parts in ([None], []):
         raise DataError("give gpu or gpus: names such as 'H100 SXM', or 'all'", column="gpu")
     if "all" in parts or "all" in kinds:
         priced = sorted({(row.gpu, row.market) for row in load_book(settings.get("book"))})
@@ -239,33 +251,21 @@ def offers(
     return [{**settings, "gpu": g, "market": m} for g, m in every]
 
 
-def _several(given: Any, default: Any) -> list[Any]:
+def several(name: str, given: Any, default: Any) -> list[Any]:
+    """Read one name or several; `default` for none.
+
+    Raises
+    ------
+    DataError
+        It is neither, or an empty list.
+    """
     if given is None:
         return [default]
     if isinstance(given, str | GPU):
         return [given]
+    if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
+        raise DataError(f"{name} must be a name or several names, got {shown(given)}", column=name)
     out = list(given)
     if not out:
-        raise DataError("gpus and markets need one or more to compare", column="gpus")
+        raise DataError(f"{name} needs one or more to compare, got none", column=name)
     return out
-
-
-def served_tokens(served: Any) -> float:
-    """Read tokens served; None and 0 are none."""
-    if served is None or (not isinstance(served, bool) and served in (0, "0")):
-        return 0.0
-    return positive("served", served, "tokens served over the life of the model, such as '1T'")
-
-
-def read_serving(served: Any, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the arguments of `inference_cost` for tokens served; None where there are none."""
-    if given is not None and not isinstance(given, Mapping):
-        raise DataError(
-            f"serving must be a mapping of arguments of inference_cost, got {given!r}", column="serving"
-        )
-    if given and served is None:
-        raise DataError("serving without served, the tokens of it: give both", column="served")
-    known = set(inspect.signature(inference_cost).parameters) - {"N", "draws", "seed"}
-    for name in sorted(set(given or {}) - known):
-        raise DataError(f"serving has no {name!r}: it takes {', '.join(sorted(known))}", column="serving")
-    return dict(given or {}) if served_tokens(served) else None

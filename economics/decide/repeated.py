@@ -13,10 +13,10 @@ from economics.decide.search import Found
 from economics.decide.tasks import Loss, Within, new_tokens
 from economics.run_numbers import positive
 from economics.run_result import RunCost
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.laws.data_constrained import DataConstrainedLaw
-from scaling.optima.data_limited import WORTH, repetition_findings, spanning
+from scaling.optima.data_limited import WORTH, repetition_findings, spanning, worth_of_one
 from scaling.optima.repetition import Repetition, worth
 from scaling.optima.subject import Subject
 
@@ -89,12 +89,12 @@ def plain_or_repeated(unique_tokens: Any, repetition: Repetition, worth_share: f
     DataError
         The unique tokens are no number, or `repetition` is none.
     """
+    if not isinstance(repetition, Repetition):
+        raise DataError(f"repetition must be a Repetition, got {shown(repetition)}", column="repetition")
+    worth_of_one(worth_share)
     if unique_tokens is None:
         return NewData()
     u = positive("unique_tokens", unique_tokens, "distinct tokens there are, such as '10B'")
-    if not isinstance(repetition, Repetition):
-        raise DataError(f"repetition must be a Repetition, got {repetition!r}", column="repetition")
-    repetition.epochs_until(worth_share)  # refuses what is no share before anything is looked for
     losses = tuple(_loss(u, r_d, r_n) for r_d, r_n in repetition.pairs)
     return Repeated(u, losses, repetition, tuple(r_d for r_d, _ in repetition.pairs), worth_share)
 

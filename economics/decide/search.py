@@ -16,6 +16,7 @@ from economics.run_search import BudgetError
 from scaling.laws.base import quiet
 from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.optima.subject import RunPoint, Subject
+from scaling.units import format_count
 
 #: Sizes that are looked at; half the width of a search around a first guess, in ln N, and by what it grows.
 SMALLEST, LARGEST, _REACH = 1e6, 1e14, 2.4
@@ -120,7 +121,8 @@ def find(
         place = int(np.argmin(np.where(np.isnan(values), np.inf, values)))
         if not math.isfinite(values[place]):
             raise BudgetError(
-                f"no size between {least:.0e} and {LARGEST:.0e} parameters is within reach with these settings."
+                f"no size from {format_count(least)} to {format_count(LARGEST)} parameters is within reach with these "
+                f"settings: give more{'' if serving is None else ', or fewer tokens served'}."
             )
         margin = SPACING / _FINE
         at_edge = place < 2 or place > x.size - 3

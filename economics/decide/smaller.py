@@ -11,6 +11,7 @@ import numpy as np
 from economics.decide.answer import server
 from economics.decide.endless import refuse_unsaved
 from economics.decide.machines import quiet_cost, read_settings, recompute_findings, settled
+from economics.decide.serving import serving_of
 from economics.quantile_draws import Array
 from economics.run_estimates import estimate_of
 from economics.run_result import RunCost
@@ -124,7 +125,7 @@ def smaller_model(
         As `overtraining`; an argument of `cost` or `inference_cost` cannot be; or runs among interruptions save too
         seldom.
     """
-    s, given = subject(fit, level, unidentified), read_settings(settings)
+    s, given, about = subject(fit, level, unidentified), read_settings(settings), serving_of(serving)
     base = overtraining(fit, params, flops=flops, like=like, level=level, unidentified=unidentified)
     n, (n0, d0) = base.params, base.reference
     if not np.isfinite(base.tokens.value):
@@ -138,7 +139,7 @@ def smaller_model(
     )
     for run in (before, after):
         refuse_unsaved(run.plan, float(np.median(run.outcome.work)))
-    prices = [server(size, machines, serving or {}) for size in (n0, n)]
+    prices = [server(size, machines, about) for size in (n0, n)]
     assert prices[0] is not None and prices[1] is not None
     was, fixed, spent = (np.atleast_1d(r.outcome.total_usd) for r in (before, start, after))
     each = (spent - fixed) / (base.tokens.value - 1.0)

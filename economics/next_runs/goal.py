@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from scaling.errors import DataError
+from economics.run_numbers import plain
+from scaling.errors import DataError, shown
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
 from scaling.targets import Target, target_function
 from scaling.units import format_count, parse_count
@@ -70,16 +71,13 @@ class Goal:
         DataError
             It is no number, not above 1 for a factor, or not above 0 for a difference.
         """
-        try:
-            value = float(precision)
-        except (TypeError, ValueError):
-            value = math.nan
+        value = plain(precision)
         least = 1.0 if self.by_factor else 0.0
         if not least < value < math.inf:
             what = (
                 "a factor above 1, such as 1.25" if self.by_factor else "a half-width above 0, such as 0.02"
             )
-            raise DataError(f"precision of {self.name} is {what}, got {precision!r}", column="precision")
+            raise DataError(f"precision of {self.name} is {what}, got {shown(precision)}", column="precision")
         return (math.log(value) if self.by_factor else value) / self.z
 
     def write(self, half_width: float) -> str:
@@ -114,7 +112,8 @@ def read_goal(target: Target, level: float) -> Goal:
     ('D*(1B)', 'params_exponent')
     """
     if callable(target):
-        return Goal(getattr(target, "__name__", "the target"), target, target, False, ("function", ()), level)
+        name = getattr(target, "__name__", "the target")
+        return Goal(name, target, _answering(name, target), False, ("function", ()), level)
     kind, sign, rest = str(target).strip().partition("@")
     kind = _EXPONENTS.get(kind, kind) if not sign else kind.removeprefix("ln_")
     name = f"{_SHORT.get(kind, kind)}@{rest}" if sign else kind
@@ -124,12 +123,28 @@ def read_goal(target: Target, level: float) -> Goal:
         if not all(0 < c < math.inf for c in counts):
             raise DataError("counts must be positive", column="target")
     except DataError as error:
-        raise DataError(f"target {target!r} is not known: give {_KNOWN}", column="target") from error
+        raise DataError(f"target {shown(target)} is not known: give {_KNOWN}", column="target") from error
     written = ", ".join(format_count(c) for c in counts)
     spelled = {"tokens": f"D*({written})", "params": f"N*({written})", "loss": f"the loss at ({written})"}
     return Goal(
         spelled.get(kind, kind), name, function, kind in _SHORT, (kind if sign else "law", counts), level
     )
+
+
+def _answering(name: str, function: Callable[[ChinchillaLaw], float]) -> Callable[[ChinchillaLaw], float]:
+    """Return a function of a law, whose faults are refused as those of the target."""
+
+    def asked(law: ChinchillaLaw) -> float:
+        try:
+            return float(function(law))
+        except Exception as error:
+            raise DataError(
+                f"target {name} must be a function of a law that gives a number; it fails: "
+                f"{type(error).__name__}: {error!s:.200}",
+                column="target",
+            ) from error
+
+    return asked
 
 
 @dataclass(frozen=True)

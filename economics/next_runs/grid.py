@@ -12,7 +12,7 @@ import numpy as np
 from economics.token_cost import TokenCost, token_cost
 from scaling.architecture import Arch, Count
 from scaling.design import COOLDOWN, Candidates, grid_candidates
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.shapes import ShapeError, solve_shape
 from scaling.units import format_count, parse_count
 
@@ -31,6 +31,8 @@ _REACH = 4.0
 _ONE_RUN = 0.5
 #: How to look for shapes: as people build them, then with ever narrower widths and heads.
 _NARROW: tuple[dict[str, Any], ...] = ({}, {"multiple": 16, "head_dim": 16}, {"multiple": 8, "head_dim": 8})
+#: More entries than any vocabulary has.
+MOST_VOCAB = 10_000_000
 #: A plain grid: sizes x token counts.
 PLAIN = (3, 5)
 
@@ -109,9 +111,13 @@ def read_range(name: str, value: Any) -> tuple[float, float] | None:
     try:
         low, high = (parse_count(p) for p in parts)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must be a pair, smallest and largest, got {value!r}", column=name) from error
-    if not 0 < low <= high < math.inf:
-        raise DataError(f"{name} must be a pair, smallest and largest, got {value!r}", column=name)
+        raise DataError(
+            f"{name} must be a pair, smallest and largest, got {shown(value)}", column=name
+        ) from error
+    if not 1 <= low <= high < math.inf:
+        raise DataError(
+            f"{name} must be a pair from 1 on, smallest and largest, got {shown(value)}", column=name
+        )
     return low, high
 
 

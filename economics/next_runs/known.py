@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from economics.run_numbers import share
 from scaling.design import Known, believe, single_laws
-from scaling.errors import DataError, NotIdentifiedError
+from scaling.errors import DataError, NotIdentifiedError, shown
 from scaling.findings import Finding
 from scaling.jacobian import gradient
 from scaling.laws.chinchilla import ChinchillaLaw
@@ -67,6 +68,22 @@ class Knowledge:
     basis: str
     noise: str
     findings: tuple[Finding, ...] = field(default=())
+
+
+def read_reading(reading: Any) -> dict[str, Any]:
+    """Return arguments of `scaling.load_runs`, refused where it has none of that name."""
+    import inspect
+
+    from scaling.table import load_runs
+
+    if reading is not None and not isinstance(reading, Mapping):
+        raise DataError(
+            f"reading must be a mapping of arguments of load_runs, got {shown(reading)}", column="reading"
+        )
+    known = [name for name in inspect.signature(load_runs).parameters][1:]
+    for name in sorted(map(str, set(reading or {}) - set(known))):
+        raise DataError(f"reading has no {name!r}: it takes {', '.join(known)}", column="reading")
+    return dict(reading or {})
 
 
 def read_runs(runs: Any, reading: dict[str, Any]) -> tuple[RunTable | None, ChinchillaFit | None, str]:
@@ -177,11 +194,14 @@ def published_prior(prior: str | ChinchillaLaw) -> tuple[ChinchillaLaw, str]:
         return prior, "the law given"
     if not isinstance(prior, str):
         raise DataError(
-            f"prior must be a published law's name or a ChinchillaLaw, got {prior!r}", column="prior"
+            f"prior must be a published law's name or a ChinchillaLaw, got {shown(prior)}", column="prior"
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of rounded exponents: the spread is far wider
-        found = published(_SHORT.get(prior, prior))
+        try:
+            found = published(_SHORT.get(prior, prior))
+        except DataError as error:
+            raise DataError(f"prior: {error}", column="prior") from error
     if not isinstance(found.law, ChinchillaLaw):
         raise DataError(f"{prior} has no L(N, D) to plan with: give another prior", column="prior")
     return found.law, prior if prior not in _SHORT else f"{prior} ({found.name})"
@@ -206,7 +226,7 @@ def _sigma(given: Any, table: RunTable | None, fit: ChinchillaFit | None) -> tup
         value = share("sigma", given)
         if not value > 0:
             raise DataError(
-                f"sigma, the noise of a log loss, must be positive, got {given!r}", column="sigma"
+                f"sigma, the noise of a log loss, must be positive, got {shown(given)}", column="sigma"
             )
         return value, f"{value:.2%} of the loss (given)", []
     if table is not None and table.sigma is not None and np.isfinite(table.sigma).any():

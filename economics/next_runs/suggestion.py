@@ -12,8 +12,8 @@ from economics.decide.endless import refuse_unsaved
 from economics.next_runs.bill import OTHER_RHO, Bill, Errors
 from economics.next_runs.findings import findings
 from economics.next_runs.goal import read_goal
-from economics.next_runs.grid import Pool, make_pool, plain_grids, read_range
-from economics.next_runs.known import gather
+from economics.next_runs.grid import MOST_VOCAB, Pool, make_pool, plain_grids, read_range
+from economics.next_runs.known import gather, read_reading
 from economics.next_runs.result import NextRun, NextRuns, PlainGrid
 from economics.run_cost import cost
 from economics.run_estimates import estimate_of
@@ -125,12 +125,12 @@ def suggest(
         raise DataError("give a budget in dollars, or the precision that is wanted", column="budget")
     asked = _settings(settings)
     known = gather(
-        runs, prior, sigma, rho, function=goal.function, centre=None, n_laws=whole("n_laws", n_laws, least=2),
-        seed=seed, reading=dict(reading or {}),
+        runs, prior, sigma, rho, function=goal.function, centre=None, reading=read_reading(reading),
+        n_laws=whole("n_laws", n_laws, least=2, most=1000), seed=whole("seed", seed, least=0),
     )  # fmt: skip
     pool = make_pool(
-        known.runs, limit, vocab=whole("vocab", vocab, least=2), sizes=read_range("sizes", sizes),
-        tokens=read_range("token_counts", token_counts), trunks=whole("trunks", trunks, least=1),
+        known.runs, limit, vocab=whole("vocab", vocab, least=2, most=MOST_VOCAB), sizes=read_range("sizes", sizes),
+        tokens=read_range("token_counts", token_counts), trunks=whole("trunks", trunks, least=1, most=64),
         max_hours=None if max_hours is None else hours("max_hours", max_hours, positive=True), settings=asked,
     )  # fmt: skip
     plan = cost(arch=pool.sizes[0].arch, D=1e9, **asked).plan

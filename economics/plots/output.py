@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from economics.plots.bars import bars_size
 from economics.run_numbers import one_of
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ def plot_data(subject: Any, kind: str, **options: Any) -> pd.DataFrame:
     function, needs = _function(kind, "_data"), _SUBJECTS.get(kind)
     if needs is not None and not hasattr(subject, needs[0]):
         raise DataError(
-            f"subject of the plot {kind!r} must be {needs[1]}, got {subject!r:.80}", column="subject"
+            f"subject of the plot {kind!r} must be {needs[1]}, got {shown(subject)}", column="subject"
         )
     data: pd.DataFrame = function(subject, **options)
     return data

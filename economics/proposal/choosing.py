@@ -31,7 +31,10 @@ def eligible(
 
 def no_machine(q: Question, failures: Sequence[tuple[str, str]]) -> NoMachineError | BudgetError:
     """Return the error that says why no kind of machine has an answer."""
-    seen = "; ".join(f"{name}: {why}" for name, why in failures[:6])
+    whys: dict[str, list[str]] = {}
+    for name, why in failures:
+        whys.setdefault(why, []).append(name)
+    seen = "; ".join(f"{' and '.join(names[:3])}: {why}" for why, names in list(whys.items())[:6])
     words = f"no kind of machine has an answer for {dollars(q.usd)}: {seen}"
     if all("before the first token" in why for _, why in failures):
         return BudgetError(words)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from economics.decide import PricedOptimum, best_for_budget
 from economics.decide.machines import holds
-from economics.next_runs.known import published_prior
+from economics.next_runs.known import published_prior, read_reading
 from economics.proposal.basis import Basis, asked, read_basis, statements
 from economics.proposal.choosing import eligible, given_for_all, no_machine, same_kind
 from economics.proposal.learning import learn
@@ -130,7 +130,7 @@ def plan(
         search={"vocab": vocab, "sizes": sizes, "token_counts": token_counts},
     )  # fmt: skip
     law, name = (None, "") if prior is None else published_prior(prior)
-    basis = read_basis(runs, dict(reading or {}))
+    basis = read_basis(runs, read_reading(reading))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are findings and statements of the proposal
         if basis.usable:

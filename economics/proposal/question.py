@@ -6,19 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from economics.decide.machines import (
-    offers,
-    read_hours,
-    read_quantile,
-    read_serving,
-    read_settings,
-    served_tokens,
-)
-from economics.hardware import GPU, gpu as find_gpu
+from economics.decide.machines import offers, read_hours, read_quantile, read_settings, several
+from economics.decide.serving import read_serving, served_tokens
+from economics.hardware import gpu as find_gpu
 from economics.next_runs.goal import Goal, read_goal
+from economics.next_runs.grid import MOST_VOCAB, read_range
 from economics.price_rows import market_kind
-from economics.run_numbers import money, positive, share
-from scaling.errors import DataError
+from economics.run_numbers import money, positive, share, whole
+from scaling.errors import DataError, shown
 from scaling.intervals import check_level
 from scaling.laws.chinchilla import ChinchillaLaw
 from scaling.targets import Target
@@ -133,7 +128,7 @@ def read_question(
     usd = money("budget", budget)
     allowed = share("risk", risk)
     if not 0.0 < allowed < 1.0:
-        raise DataError(f"risk, of breaking the cap, lies between 0 and 1, got {risk!r}", column="risk")
+        raise DataError(f"risk, of breaking the cap, lies between 0 and 1, got {shown(risk)}", column="risk")
     for name in ("market", "gpus"):
         if name in settings:
             raise DataError(f"give {'markets' if name == 'market' else 'gpu'}, not {name}", column=name)
@@ -143,22 +138,32 @@ def read_question(
     return Question(
         usd, read_quantile(quantile), allowed, None if level is None else check_level(level),
         read_goal(target, 0.95 if level is None else level), machines, shared,
-        None if deadline_hours is None else read_hours(deadline_hours),
-        served_tokens(serve_tokens) or None, read_serving(serve_tokens, serving),
+        None if deadline_hours is None else read_hours(deadline_hours, "deadline_hours"),
+        served_tokens(serve_tokens, "serve_tokens") or None, read_serving(serve_tokens, serving),
         None if unique_tokens is None else positive("unique_tokens", unique_tokens, "tokens, such as '10B'"),
         wanted, _shares("factors", factors, 1e3, 1.0), _shares("splits", splits, 1.0, None), prior,
-        {k: v for k, v in search.items() if v is not None},
+        _where(search),
     )  # fmt: skip
+
+
+def _where(search: Mapping[str, Any]) -> dict[str, Any]:
+    """Check where next runs are looked for, as `economics.suggest` does: what is no number is no reason to look on."""
+    given = {k: v for k, v in search.items() if v is not None}
+    if "vocab" in given:
+        given["vocab"] = whole("vocab", given["vocab"], least=2, most=MOST_VOCAB)
+    ranges: dict[str, Any] = {
+        name: read_range(name, given[name]) for name in ("sizes", "token_counts") if name in given
+    }
+    return {**given, **ranges}
 
 
 def _machines(gpu: Any, markets: Any, shared: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     """Return the kinds of machine; a name that nothing has is refused here, not left out of a table."""
-    names = ["all"] if gpu is None or gpu == "all" else [gpu] if isinstance(gpu, str | GPU) else list(gpu)
+    names = several("gpu", gpu, "all")
     own_price = shared.get("price") is not None
     if markets is None:
         markets = ("on-demand",) if own_price else MARKETS
-    if isinstance(markets, str) and markets != "all":
-        markets = (markets,)
+    markets = "all" if isinstance(markets, str) and markets == "all" else several("markets", markets, None)
     parts = [name if name == "all" else find_gpu(name) for name in names]
     kinds = markets if markets == "all" else [m if m == "all" else market_kind(m) for m in markets]
     unique = list(dict.fromkeys(parts)) if "all" not in names else ["all"]
@@ -181,5 +186,5 @@ def _shares(name: str, values: Any, most: float, always: float | None) -> tuple[
     except (TypeError, ValueError):
         read = [-1.0]
     if any(not 0.0 < v <= most or (v == most and always is None) for v in read):
-        raise DataError(f"{name} are numbers above 0, below {most:g}, got {values!r}", column=name)
+        raise DataError(f"{name} are numbers above 0, below {most:g}, got {shown(values)}", column=name)
     return tuple(sorted({*read, *(() if always is None else (always,))}))

@@ -12,7 +12,7 @@ from economics.budget_solver import too_dear
 from economics.decide.costs import surface
 from economics.decide.endless import flops_within, refuse_endless, unsaved
 from economics.decide.machines import holds, quiet_cost, settled
-from economics.decide.search import LARGEST, SMALLEST, vertex
+from economics.decide.search import LARGEST, MOST_TOKENS, SMALLEST, vertex
 from economics.decide.surface import Surface
 from economics.decide.tasks import Within
 from economics.proposal.offer import Offer
@@ -101,7 +101,7 @@ class Yard:
         BudgetError, DataError
             As `offer`.
         """
-        d = self._flops(machine, usd) / (6.0 * params)
+        d = min(max(self._flops(machine, usd) / (6.0 * params), 1.0), MOST_TOKENS)
         counted = _counted(machine, params, d)
         start = quiet_cost(counted, params, 1.0)
         floor = start.usd_quantile(quantile)
@@ -152,7 +152,7 @@ class Yard:
                 refused = error
         if not bought:
             raise refused
-        return float(f"{math.sqrt(max(bought) / 120.0):.0e}")
+        return float(f"{min(max(math.sqrt(max(bought) / 120.0), SMALLEST), LARGEST):.0e}")
 
     def costs_of(self, offer: Offer) -> Surface:
         """Return the costs of all sizes on the machines of an offer."""
@@ -181,7 +181,10 @@ class Yard:
             if costs is None or not costs.x[0] + 0.3 < middle < costs.x[-1] - 0.3:
                 low, high = math.exp(middle - _REACH), math.exp(middle + _REACH)
                 costs = surface(
-                    counted, max(low, SMALLEST), min(high, LARGEST), lambda n: max(flops / (6.0 * n), 1e3)
+                    counted,
+                    max(low, SMALLEST),
+                    min(high, LARGEST),
+                    lambda n: min(max(flops / (6.0 * n), 1e3), MOST_TOKENS),
                 )
                 self._surfaces[key] = costs
             x = np.arange(costs.x[0], costs.x[-1], _FINE)
@@ -269,7 +272,8 @@ def _rounded(n: float, d: float) -> tuple[float, float]:
 
 def _counted(machine: Mapping[str, Any], n: float, d: float) -> dict[str, Any]:
     """Return the settings with what was left open decided for a run of about this size."""
-    return settled(machine, *_rounded(n, d))
+    size, tokens = _rounded(min(max(n, SMALLEST), LARGEST), d)
+    return settled(machine, size, min(max(tokens, 1.0), MOST_TOKENS))
 
 
 def _holds(counted: Mapping[str, Any], n: float, d: float) -> bool:

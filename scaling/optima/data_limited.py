@@ -11,7 +11,7 @@ import numpy as np
 
 from scaling.answers import Optimum
 from scaling.arguments import positive_count
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.estimate import Estimate
 from scaling.findings import Finding
 from scaling.guard import Unidentified
@@ -80,6 +80,19 @@ def best_size(
     return RunPoint(n, nd / n), values
 
 
+def worth_of_one(worth_share: Any) -> float:
+    """Read the worth of a token, as a share of a new one, until which repeating pays."""
+    if (
+        isinstance(worth_share, bool | np.bool_)
+        or not isinstance(worth_share, int | float)
+        or not 0.0 < worth_share < 1.0
+    ):
+        raise DataError(
+            f"worth_share must lie between 0 and 1, got {shown(worth_share)}", column="worth_share"
+        )
+    return float(worth_share)
+
+
 def data_limited_optimal(
     fit: ChinchillaFit | ChinchillaLaw,
     unique_tokens: float | str,
@@ -136,8 +149,10 @@ def data_limited_optimal(
     s = subject(fit, level, unidentified)
     u, c = positive_count("unique_tokens", unique_tokens), positive_count("flops", flops)
     if not isinstance(repetition, Repetition):
-        raise DataError(f"repetition must be a Repetition, got {repetition!r}", column="repetition")
-    until = repetition.epochs_until(worth_share)
+        raise DataError(f"repetition must be a Repetition, got {shown(repetition)}", column="repetition")
+    if not callable(law):
+        raise DataError(f"law must make a law of repeated data, got {shown(law)}", column="law")
+    until = repetition.epochs_until(worth_of_one(worth_share))
     answers = [_at(s, u, c, law, r_d, r_n) for r_d, r_n in repetition.pairs]
     best = answers[0]
     s.guard(best.optimum.tokens_per_param, c)

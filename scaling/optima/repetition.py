@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Repetition:
         for name, value in (("R_D", self.R_D), ("R_N", self.R_N)):
             if not (isinstance(value, int | float) and 0 < value <= EDGE):
                 raise DataError(
-                    f"{name} must lie between 0 and {EDGE:g} repetitions, got {value!r}", column=name
+                    f"{name} must lie between 0 and {EDGE:g} repetitions, got {shown(value)}", column=name
                 )
         for name in ("R_D", "R_N"):
             value, ends = getattr(self, name), getattr(self, f"{name}_range")
@@ -58,7 +58,7 @@ class Repetition:
             if not 0 < low <= value <= high <= EDGE:
                 raise DataError(
                     f"{name}_range must be two numbers around {name} = {value:g}, up to {EDGE:g} (no decay that "
-                    f"matters); got {ends!r}",
+                    f"matters); got {shown(ends)}",
                     column=f"{name}_range",
                 )
 
@@ -112,7 +112,7 @@ class Repetition:
         epochs until a token is worth 50%: 11.67 epochs, 95% [3.773, inf]
         """
         if not (isinstance(share, int | float) and 0.0 < share < 1.0):
-            raise DataError(f"share must lie between 0 and 1, got {share!r}", column="share")
+            raise DataError(f"share must lie between 0 and 1, got {shown(share)}", column="share")
         value, low, high = (
             math.inf if r >= EDGE else 1.0 - r * math.log(share) for r in (self.R_D, *self.R_D_range)
         )

@@ -8,14 +8,14 @@ import numpy as np
 
 from scaling.answers import Optimum
 from scaling.arguments import positive_count
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.guard import Unidentified
 from scaling.laws.base import quiet
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
 from scaling.optima.roots import rising_root
 from scaling.optima.subject import RunPoint, Subject, reachable, shape_of, subject
 from scaling.result import ChinchillaFit
-from scaling.units import format_count
+from scaling.units import format_count, parse_count
 
 #: FLOPs per parameter and token served: the forward pass alone (Kaplan et al. 2020, section 2.1).
 FLOPS_PER_PARAM_SERVED = 2.0
@@ -123,7 +123,7 @@ def inference_optimal(
     '3.19e+08 parameters, 508 tokens each'
     """
     s = subject(fit, level, unidentified)
-    life = 0.0 if _is_zero(served) else positive_count("served", served)
+    life = _tokens_served(served)
     given: dict[str, Any] = {"served": life}
     if sum(x is not None for x in (loss, like, flops)) != 1:
         raise DataError(
@@ -174,7 +174,7 @@ def read_run(like: Any) -> tuple[float, float]:
     try:
         n, d = like
     except (TypeError, ValueError):
-        raise DataError(f"like must be (params, tokens), got {like!r}", column="like") from None
+        raise DataError(f"like must be (params, tokens), got {shown(like)}", column="like") from None
     return positive_count("like, params", n), positive_count("like, tokens", d)
 
 
@@ -214,8 +214,14 @@ def _loss(draws: ChinchillaLaw, run: RunPoint) -> Any:
     return draws.loss(run.params, run.tokens) if np.size(draws.E) else np.zeros(0)
 
 
-def _is_zero(value: Any) -> bool:
-    return not isinstance(value, bool) and value in (0, 0.0, "0")
+def _tokens_served(value: Any) -> float:
+    try:
+        tokens = parse_count(value)
+    except DataError as error:
+        raise DataError(f"served: {error}", column="served") from error
+    if not 0.0 <= tokens < np.inf:
+        raise DataError(f"served must be 0 or more tokens, got {shown(value)}", column="served")
+    return tokens
 
 
 def _plain(x: Any) -> Any:

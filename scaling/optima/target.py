@@ -11,7 +11,7 @@ import numpy as np
 
 from scaling.answers import Optimum
 from scaling.arguments import positive_count
-from scaling.errors import DataError, NotIdentifiedError
+from scaling.errors import DataError, NotIdentifiedError, shown
 from scaling.findings import Finding
 from scaling.guard import REFUSE_DECADES, WARN_DECADES, Unidentified
 from scaling.laws.base import quiet
@@ -44,10 +44,10 @@ class LossGoal:
     def __init__(self, s: Subject, loss: float, probability: float = 0.5, of: str = "run") -> None:
         if not (isinstance(probability, int | float) and 0.0 < probability < 1.0):
             raise DataError(
-                f"probability must lie between 0 and 1, got {probability!r}", column="probability"
+                f"probability must lie between 0 and 1, got {shown(probability)}", column="probability"
             )
-        if of not in OF:
-            raise DataError(f"of must be one of {', '.join(OF)}, got {of!r}", column="of")
+        if not isinstance(of, str) or of not in OF:
+            raise DataError(f"of must be one of {', '.join(OF)}, got {shown(of)}", column="of")
         if probability != 0.5 and not s.has_draws:
             raise DataError(
                 f"probability={probability:g} needs a fit with draws: a law alone has no interval",

@@ -198,7 +198,7 @@ def test_what_is_refused(fit):
     [
         (lambda: inference_optimal(T, 1e12), "give one of loss, like"),
         (lambda: inference_optimal(T, 1e12, loss=2.5, flops=1e20), "give one of loss, like"),
-        (lambda: inference_optimal(T, -1, loss=2.5), "served must be positive"),
+        (lambda: inference_optimal(T, -1, loss=2.5), "served must be 0 or more"),
         (lambda: inference_optimal(T, True, loss=2.5), "served"),
         (lambda: inference_optimal(T, 1e12, like=1e9), "like must be"),
         (lambda: inference_optimal("x", 1e12, loss=2.5), "fit must be"),
