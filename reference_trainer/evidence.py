@@ -117,7 +117,8 @@ class Evidence:
             f"Batches {self.first_batch:,} to {self.last_batch:,} were read again with the weights of step "
             f"{self.checkpoint_step:,} ({when}). {self.verdict()}",
             "",
-            f"| batch | loss | highest token | tokens above {self.bar:.2f} | gradient | worst window (loss) | stream |",
+            f"| batch | loss | highest of a token | tokens above {self.bar:.2f} | gradient norm | worst window (loss) "
+            "| stream |",
             "| --- | --- | --- | --- | --- | --- | --- |",
         ]
         for side, note in ((self.usual, "usual"), (self.suspected, "**suspected**")):
@@ -129,8 +130,13 @@ class Evidence:
                 )
         lines += [
             "",
-            f"Tokens against {self.corpus_tokens:,} of the corpus: divergence {self.divergence:.4f} nats, of usual "
-            f"batches {self.usual_divergence:.4f}. Stream: root mean square of the residual stream after each block.",
+            f"Losses in nats; {self.bar:.2f} is what 1 of 100 tokens of usual batches exceeds. Worst window: number "
+            "in the data of the sequence with the highest mean loss, and that loss. Stream: root mean square of the "
+            "residual stream after each block.",
+            "",
+            f"Their tokens are {'un' if self.divergence > 2 * self.usual_divergence + 0.01 else ''}usual ones: counted "
+            f"against {self.corpus_tokens:,} tokens of the corpus they differ by {self.divergence:.4f} nats "
+            f"(Kullback-Leibler), those of usual batches by {self.usual_divergence:.4f}.",
         ]
         if self.tokens:
             lines += ["", "| token | of the suspected | of the corpus |", "| --- | --- | --- |"]

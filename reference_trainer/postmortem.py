@@ -17,9 +17,10 @@ from typing import Any, Protocol
 from reference_trainer.guide.feature import Feature
 from reference_trainer.guide.restarts import read_restarts
 from reference_trainer.guide.spikes import found_spikes
-from reference_trainer.incidents.account import ADVICE, actions, lessons, outcome, treated, unknown
+from reference_trainer.incidents.account import actions, advice_text, lessons, outcome, treated, unknown
 from reference_trainer.incidents.cost import Given, cost_of
 from reference_trainer.incidents.facts import facts_of
+from reference_trainer.incidents.short import MEANING, TIERS, in_short
 from reference_trainer.log_guide import read_guide
 from reference_trainer.training_log import TrainingLog, read_training_log
 from scaling.errors import DataError
@@ -74,6 +75,12 @@ class PostMortem:
         titles = "; ".join(f"{s['title']}: {s['kind']}, {s['cost']['text']}" for s in self.sections)
         return f"PostMortem({self.log.source}: {titles or 'no spike'})"
 
+    @property
+    def _name(self) -> str:
+        """The file, or of a folder, which many runs call alike, the one above it too."""
+        path = Path(self.log.source)
+        return "/".join(path.parts[-2:]) if path.is_dir() else path.name
+
     def to_dict(self) -> dict[str, Any]:
         """Return the post-mortem as plain types that JSON holds; an infinite loss is the text ``"Infinity"``."""
         return {
@@ -103,7 +110,7 @@ class PostMortem:
             for s, p in zip(self.sections, named, strict=True)
         ]
         page: str = environment.get_template("postmortem.md.j2").render(
-            {**self.to_dict(), "name": Path(self.log.source).name, "sections": sections, "infinity": float("inf"),
+            {**self.to_dict(), "name": self._name, "sections": sections, "infinity": float("inf"),
              "left_out": self.left_out, "findings": [str(finding) for finding in self.log.findings]}
         )  # fmt: skip
         return page
@@ -250,7 +257,10 @@ def _section(
     return {
         **asdict(facts), "title": f"Spike #{number} - {facts.date}", "kind": diagnosis.kind,
         "confidence": diagnosis.confidence, "reason": diagnosis.reason, "advice": diagnosis.advice,
-        "advice_text": ADVICE[diagnosis.advice], "causes": [asdict(cause) for cause in diagnosis.causes],
+        "meaning": MEANING[diagnosis.kind],
+        "short": in_short(facts, diagnosis.kind, diagnosis.causes, entries, cost),
+        "tiers": "; ".join(f"{tier}: {TIERS[tier]}" for tier in dict.fromkeys(a.tier for a in spike.alarms)),
+        "advice_text": advice_text(log, diagnosis.advice), "causes": [asdict(cause) for cause in diagnosis.causes],
         "cause_texts": [f"{c.cause} ({c.confidence} confidence): {c.evidence}" for c in diagnosis.causes],
         "around": near, "actions": done, "outcome": outcome(log, spike, entries), "cost": cost.to_dict(),
         "lessons": lessons(spike, entries, learned), "interventions": entries,

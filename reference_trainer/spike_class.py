@@ -114,7 +114,7 @@ def advise(kind: SpikeClass, spike: Spike) -> Advice:
 def full_class(shape: Shape, ongoing: bool, shifted: bool) -> tuple[SpikeClass, Confidence, str]:
     """Judge by the noise of the log itself."""
     excess, top = shape.end - shape.before, shape.smooth_peak - shape.before
-    seen = f"{shape.rows_after} rows and {shape.steps_after} steps after"
+    seen = f"{shape.rows_after} rows ({shape.steps_after} steps) after the first evidence"
     if shape.nonfinite_end * 2 >= min(16, shape.rows_after) and shape.nonfinite_end >= FEW:
         return (
             "divergent",
@@ -131,7 +131,7 @@ def full_class(shape: Shape, ongoing: bool, shifted: bool) -> tuple[SpikeClass, 
         return "data outlier", "low", f"one row stands out so far, with {seen}"
     rising = shape.rise > max(3 * shape.rise_se, 0.02 * abs(top))
     stuck = excess > max(1.0, 0.3 * abs(shape.before)) and excess >= 0.5 * top
-    where = f"{seen} the loss is {excess:.3g} above {shape.before:.4g}, of {top:.3g} at its peak"
+    where = f"{seen} the loss is {excess:.3g} above the {shape.before:.4g} of before (at its peak, smoothed: {top:.3g})"
     early = shape.rows_after < HARDLY or (ongoing and shape.steps_after < LOOK_AGAIN)
     if rising and excess >= 0.8 * top and (shape.rows_after >= HARDLY or not ongoing):
         return "divergent", "medium" if early else "high", f"{where}, and still rising"

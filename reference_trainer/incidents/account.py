@@ -19,9 +19,14 @@ _NEAR = 64
 #: What the playbook begins with, in words.
 ADVICE = {
     "none": "log it and go on",
-    "wait": "wait, and look again after 200 steps",
+    "wait": "wait, and look again after {wait} steps",
     "rollback": "go back to a state before the first evidence and leave the offending batches out",
 }
+
+
+def advice_text(log: TrainingLog, advice: str) -> str:
+    """Return what the playbook begins with; of our own runs, with the steps that they were told to wait."""
+    return ADVICE[advice].format(wait=log.facts.get("config", {}).get("recovery_wait", 200))
 
 
 def treated(log: TrainingLog, spike: Any) -> list[dict[str, Any]]:
@@ -54,8 +59,9 @@ def actions(
     for e in entries:
         what = f"step {e['step']:,}: {e['what']}: {e['why']} (interventions.jsonl, line {e['line']})"
         details = {
-            "to_step": "back to step {:,}",
-            "skip": "{:,} batches left out",
+            "to_step": f"back to step {{:,}}{_kept(e, restarts)}",
+            "skip": "{:,} batches left out"
+            + (f" from batch {e['skip_from']:,} on" if e.get("skip_from") else ""),
             "lr_factor": "learning rate x{:g}",
         }
         said = [text.format(e[key]) for key, text in details.items() if e.get(key) not in (None, 0, 1.0)]
@@ -79,14 +85,35 @@ def actions(
     return out
 
 
+def _kept(entry: dict[str, Any], restarts: Sequence[Feature]) -> str:
+    """Say from which state a run that went back really went on, where it is another than the one it asked for."""
+    asked = entry.get("to_step")
+    for feature in restarts if asked is not None else ():
+        first = feature.numbers.get("to")  # the first step that was made again, one after the state
+        if (
+            feature.kind == "restart"
+            and isinstance(first, float)
+            and feature.numbers.get("from") >= entry["step"]
+        ):
+            return (
+                ""
+                if first - 1 == asked
+                else f" (the newest state kept up to there was that of step {first - 1:,.0f})"
+            )
+    return ""
+
+
 def outcome(log: TrainingLog, spike: Any, entries: Sequence[dict[str, Any]]) -> list[str]:
     """Return how it ended."""
     out = []
     for e in entries:
         if e.get("outcome") and e["outcome"] != "open":
-            level = f", loss {e['loss_after']:.4f}" if e.get("loss_after") is not None else ""
-            why = f": {e['outcome_why']}" if e.get("outcome_why") else ""
-            out.append(f"{e['what']}: {e['outcome']}{why}{level} (interventions.jsonl, line {e['line']})")
+            level = f"; loss {e['loss_after']:.4f}" if e.get("loss_after") is not None else ""
+            why = f", {e['outcome_why'].replace('then: ', 'so next: ')}" if e.get("outcome_why") else ""
+            when = f"step {e['outcome_step']:,}, " if e.get("outcome_step") is not None else ""
+            out.append(
+                f"{when}after {e['what']}: {e['outcome']}{why}{level} (interventions.jsonl, line {e['line']})"
+            )
     before = spike.loss_before
     if spike.shape.went_back:
         out.append(_after_going_back(log, spike))

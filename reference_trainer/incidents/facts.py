@@ -147,10 +147,9 @@ def _batches(log: TrainingLog, spike: Any, line: int) -> tuple[tuple[int, int] |
         return None, f"unknown: {why}, so which data a step read is not known"
     config = log.facts["config"]
     seqs, length = int(config["batch_seqs"]), int(config["seq_len"])
-    text = f"batches {read[0]:,} to {read[1]:,} of the data order with seed {config.get('seed', 'unknown')}"
-    text += (
-        f": {seqs} sequences of {length:,} tokens each, {(read[1] - read[0] + 1) * seqs * length:,} tokens"
-    )
+    which = f"batch {read[0]:,}" if read[0] == read[1] else f"batches {read[0]:,} to {read[1]:,}"
+    text = f"{which} of the data order with seed {config.get('seed', 'unknown')}: {seqs} sequences of {length:,} tokens"
+    text += f" each, {(read[1] - read[0] + 1) * seqs * length:,} tokens"
     return read, f"{text} (from the first evidence to the peak)"
 
 

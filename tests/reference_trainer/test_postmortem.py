@@ -273,13 +273,22 @@ def test_our_own_run_tells_more(own):
         and "data order with seed 3" in section["batch_text"]
     )
     assert section["injected"] and "random_labels@599x20" in section["injected"][0]
+    seen = section["symptoms"]
+    assert section["short"] == (
+        f"From step 600 on something was wrong: the loss went from {seen['loss_before']:.3f} to "
+        f"{seen['loss_peak']:.3f} at step {seen['peak_step']}, and was not wholly back when the run went back to an "
+        "earlier step. It was made on purpose (random_labels@599x20:1). Answered at step 700 by the playbook's 'skip': "
+        "recovered. Lost: 110 steps, at least $0.11."
+    )
     blocks = {row["block"]: row for row in section["activations"]}
     assert blocks[1] == {"block": 1, "before": 2.0, "during": 9.0, "after": 2.0}
     assert (
         "interventions.jsonl, line 1" in section["actions"][0]
         and "20 batches left out" in section["actions"][0]
     )
-    assert section["outcome"][0].startswith("skip: recovered: the loss is back, loss 3.5000")
+    assert section["actions"][0].startswith("step 700: skip: the loss did not come back")
+    assert "back to step 590, 20 batches left out from batch 599 on" in section["actions"][0]
+    assert section["outcome"][0].startswith("step 900, after skip: recovered, the loss is back; loss 3.5000")
     assert any("clip 1 -> 0.5" in text for text in section["lessons"])
     steps, tokens, pace, price, _ = section["cost"]["factors"]
     assert (steps["value"], tokens["value"], pace["value"], price["value"]) == (110, 1024, 1024, 3.6)
