@@ -136,7 +136,7 @@ def diagnose(
         *repeat_findings(table),
         *outlier_findings(table, residuals * problem.scale, n_free),
         *residual_findings(table, residuals * problem.scale, cluster),
-        *form_findings(law, table, residuals * problem.scale, cluster, held, tied),
+        *form_findings(law, table, residuals, cluster, held, tied, problem.scale),
         *influence_findings(rows_out, table, law, draws),
     )
     remedy = ""

@@ -211,6 +211,20 @@ def test_the_finding_says_on_which_side_and_what_to_do() -> None:
     )
 
 
+def test_checkpoints_of_a_run_are_no_witnesses_of_their_own() -> None:
+    """20 runs of 8 checkpoints that share their run's luck: k = 0.6 is seen, k = 1 seldom rejected."""
+    n, group = np.repeat(np.geomspace(2e7, 5e9, 20), 8), np.repeat(np.arange(20), 8)
+    d = np.tile(np.geomspace(5e8, 2e11, 8), 20)
+    rejected = {1.0: 0, 0.6: 0}
+    for k, law in POWERS.items():
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            loss = law.loss(n, d) * np.exp(0.005 * rng.normal(size=20)[group] + 0.002 * rng.normal(size=160))
+            fit = fit_chinchilla(params=n, tokens=d, loss=loss, groups=group, n_boot=0)
+            rejected[k] += power_test(fit.law, fit.runs, fit.residuals, fit.cluster)[1] < 0.01
+    assert rejected[1.0] <= 2 and rejected[0.6] == 20
+
+
 def test_too_few_runs_reject_nothing() -> None:
     n, d, loss = crossed(3, 3, noise=0.004)
     fit = fit_chinchilla(params=n, tokens=d, loss=loss, n_boot=0)
