@@ -15,7 +15,7 @@ from scaling.law_fit import LawFit, column
 from scaling.law_fitting import Options, check_levels, check_table, fit_attached
 from scaling.laws.chinchilla import COEFFICIENTS, ChinchillaLaw
 from scaling.laws.data_constrained import DataConstrainedLaw, attach_data_constrained
-from scaling.laws.penalty import RepetitionPenaltyLaw, attach_penalty
+from scaling.laws.penalty import RepetitionPenaltyLaw, attach_penalty, over_fitting_load
 from scaling.resample import Resample
 from scaling.runs import RunTable
 from scaling.undetermined import needed_levels
@@ -145,7 +145,17 @@ def fit_repetition_penalty(
     need = check_repeated(runs, free, held, tied, "P")
     attached = attach_penalty(runs.params, runs.tokens, unique, np.log(runs.loss), held, tied)
     options = Options(delta, resample, groups, n_boot, seed, level, interval)
-    return fit_attached(runs, attached, VARIABLES, held, need, options, name="repetition-penalty", tied=tied)
+    return fit_attached(
+        runs,
+        attached,
+        VARIABLES,
+        held,
+        need,
+        options,
+        name="repetition-penalty",
+        tied=tied,
+        judge=_judge_penalty,
+    )
 
 
 def with_base(base: ChinchillaLaw | None, fixed: dict[str, float]) -> dict[str, float]:
@@ -229,5 +239,27 @@ def _judge(fit: LawFit) -> Sequence[Finding]:
             f"R_N is not identified: no run is larger than the best size for its unique tokens ({format_count(best)} "
             f"for {format_count(float(np.median(unique)))}). Add runs several times that size, or hold R_N.",
             {"quantities": ["R_N"], "best_params": best},
+        ),
+    )
+
+
+def _judge_penalty(fit: LawFit) -> Sequence[Finding]:
+    """Report a penalty that ended where the search for it does: none."""
+    if "P" in fit.fixed:
+        return ()
+    runs, law = fit.runs, fit.law
+    load = over_fitting_load(runs.params, runs.tokens, column(runs, "unique_tokens"))
+    middle = np.exp(np.log(load[load > 0]).mean())
+    share = float(law.P * middle**law.kappa / np.exp(np.log(runs.loss).mean()))
+    smallest = next(e.low for e in law.EXTRAS if e.name == "P")
+    if share > 1.05 * smallest:
+        return ()
+    return (
+        Finding(
+            "no_penalty",
+            "error",
+            f"P is not identified, nor kappa: the penalty ended at the edge of the search, {share:.1g} of the loss in "
+            "the middle of the repeated runs. These runs show no cost of repetition.",
+            {"quantities": ["P", "kappa"], "share": share},
         ),
     )

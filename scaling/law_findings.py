@@ -22,6 +22,12 @@ _HOPELESS = 10.0
 _FEW_UNITS = 10
 _FAILED_SHARE, _USELESS_SHARE = 0.02, 0.4
 _NEAR_BASIN = 0.05
+#: Ratio of the ends of an exponent's interval from which it is weakly identified; ten times that says nothing.
+_WIDE_EXPONENT = 4.0
+#: Exponents by name, and the box that each is searched in.
+EXPONENTS = dict.fromkeys(("alpha", "beta", "alpha_N", "alpha_D"), EXPONENT_BOX) | {
+    "eta": (EXPONENT_BOX[0] / 2, EXPONENT_BOX[1] / 2)
+}
 #: A second basin is worth a word where it moves a coefficient by this factor.
 _MOVED = 1.2
 
@@ -57,11 +63,12 @@ def law_findings(fit: LawFit, second: Any, extras: Sequence[Extra]) -> tuple[Fin
         )
     if second is not None:
         out += _basin_findings(fit, second)
-    out += _bound_findings(fit)
+    bounds, stuck = _bound_findings(fit)
+    out += bounds
     n = np.size(getattr(fit.draws, fit.law.COEFFICIENTS[0]))
     if not n:
         out.append(Finding("no_draws", "warning", "No bootstrap was made: nothing here has an interval.", {}))
-    for extra in extras:
+    for extra in (*_exponents(fit, stuck), *extras):
         if extra.name not in fit.fixed:
             out += _scale_findings(fit, extra)
     if fit.n_failed > _FAILED_SHARE * (n + fit.n_failed):
@@ -111,8 +118,16 @@ def _basin_findings(fit: LawFit, second: Any) -> list[Finding]:
     ]
 
 
-def _bound_findings(fit: LawFit) -> list[Finding]:
-    """Report E at 0 and exponents at the edge of their box."""
+def _exponents(fit: LawFit, stuck: Sequence[str]) -> list[Extra]:
+    """Return the exponents whose intervals are judged: not those that were reported at the edge of their box."""
+    names = [n for n in EXPONENTS if n in fit.law.COEFFICIENTS and n not in stuck]
+    if fit.tied and "beta" in names:
+        names.remove("beta")
+    return [Extra(name, *EXPONENTS[name], (), wide=_WIDE_EXPONENT) for name in names]
+
+
+def _bound_findings(fit: LawFit) -> tuple[list[Finding], list[str]]:
+    """Report E at 0 and exponents at the edge of their box; return the names of these as well."""
     out = []
     names = fit.law.COEFFICIENTS
     if "E" in names and "E" not in fit.fixed:
@@ -131,10 +146,9 @@ def _bound_findings(fit: LawFit) -> list[Finding]:
                     {"quantities": ["E"], "e": fit.law.E, "e_zero_share": share},
                 )
             )
-    low, high = EXPONENT_BOX
     stuck = [
         name
-        for name in ("alpha", "beta")
+        for name, (low, high) in EXPONENTS.items()
         if name in names and name not in fit.fixed and not low * 1.001 < getattr(fit.law, name) < high * 0.999
     ]
     if stuck:
@@ -146,7 +160,7 @@ def _bound_findings(fit: LawFit) -> list[Finding]:
                 {"quantities": stuck},
             )
         )
-    return out
+    return out, stuck
 
 
 def _scale_findings(fit: LawFit, extra: Extra) -> list[Finding]:

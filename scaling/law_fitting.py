@@ -10,7 +10,7 @@ import numpy as np
 
 from scaling.arguments import check_magnitudes, check_options
 from scaling.bootstrap import bootstrap
-from scaling.errors import DataError, TooFewRunsError
+from scaling.errors import DataError, NotIdentifiedError, TooFewRunsError
 from scaling.findings import Finding
 from scaling.intervals import IntervalMethod
 from scaling.law_findings import law_findings
@@ -20,10 +20,13 @@ from scaling.newton import Objective, Solution
 from scaling.resample import LEVEL, Resample, levels, plan
 from scaling.runs import RunTable
 from scaling.solver import Certificate, solve, solve_global
+from scaling.undetermined import distinct_runs
 
 #: Rounds of search around the best minimum, and minima kept as starts of the bootstrap.
 _ROUNDS, _KEPT = 3, 3
 _SAME = 1e-7
+#: Losses that differ by less than this, relatively, are one number.
+_FLAT = 1e-9
 
 
 class Options(NamedTuple):
@@ -48,6 +51,13 @@ def check_table(runs: RunTable) -> None:
     check_magnitudes(runs)
 
 
+def counted(runs: RunTable) -> str:
+    """Say how many runs there are: exact copies tell nothing new."""
+    n = distinct_runs(runs)
+    copies = f" ({len(runs)} rows, the others exact copies)" if n < len(runs) else ""
+    return f"{n} run{'s' * (n != 1)}{copies}"
+
+
 def check_levels(
     runs: RunTable, free: Sequence[str], least: tuple[int, int, int]
 ) -> tuple[tuple[Index, ...], tuple[int, ...]]:
@@ -68,12 +78,12 @@ def check_levels(
         The runs have fewer.
     """
     sizes, counts = levels(runs.params, LEVEL), levels(runs.tokens, LEVEL)
-    have, needed = (int(sizes.max()) + 1, int(counts.max()) + 1), len(free) + 1
-    if len(runs) < needed or have[0] < least[0] or have[1] < least[1] or sum(have) < least[2]:
+    have, needed, n = (int(sizes.max()) + 1, int(counts.max()) + 1), len(free) + 1, distinct_runs(runs)
+    if n < needed or have[0] < least[0] or have[1] < least[1] or sum(have) < least[2]:
         raise TooFewRunsError(
-            f"{len(runs)} runs with {have[0]} sizes and {have[1]} token counts are too few for {', '.join(free)}: "
+            f"{counted(runs)} with {have[0]} sizes and {have[1]} token counts are too few for {', '.join(free)}: "
             f"{needed} runs with {least[0]} sizes and {least[1]} token counts are needed",
-            n_runs=len(runs),
+            n_runs=n,
             needed=needed,
             quantities=tuple(free),
         )
@@ -114,9 +124,21 @@ def fit_attached(
         Whether alpha = beta was imposed.
     judge : callable, optional
         Further findings on a fit, peculiar to the law.
+
+    Raises
+    ------
+    NotIdentifiedError
+        All losses are the same: every law fits them, with any exponents.
     """
     o = options
     check_options(o.delta, o.n_boot, o.seed, o.level, o.interval)
+    if len(runs) > 1 and np.ptp(np.log(runs.loss)) <= _FLAT:
+        raise NotIdentifiedError(
+            f"all {len(runs)} losses of {runs.source} are {runs.loss[0]:.6g}: nothing says how the loss falls with "
+            "size or data",
+            quantities=("law",),
+            remedy="add runs of other sizes and token counts",
+        )
     one = np.ones(len(runs))
     problem = Objective(attached.form, np.log(runs.loss), one, one, o.delta)
     minima, lowest, certificate = search_global(problem)

@@ -130,7 +130,7 @@ def named_law(name: str) -> NamedLaw:
     >>> named_law("kaplan").formula
     '[(Nc/N)^(aN/aD) + Dc/D]^aD'
     """
-    if name not in LAWS:
+    if not isinstance(name, str) or name not in LAWS:
         raise DataError(f"no law is called {name!r}: there are {', '.join(LAWS)}", column="law")
     return LAWS[name]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scaling.arguments import check_whole
 from scaling.bootstrap import search
 from scaling.errors import DataError
+from scaling.law_findings import EXPONENTS
 from scaling.laws.base import Array
 from scaling.newton import Objective
 from scaling.profile import Profile, compatible
@@ -43,7 +44,8 @@ def profile_law(fit: LawFit, name: str, *, values: Array | None = None, n_boot: 
     Raises
     ------
     DataError
-        For an unknown or held coefficient, or a law whose coefficients cannot be held.
+        For an unknown or held coefficient, values that are no numbers or outside of what is searched, or a law
+        whose coefficients cannot be held.
     """
     if name not in fit.law.COEFFICIENTS:
         raise DataError(f"{name!r} is none of {', '.join(fit.law.COEFFICIENTS)}", column=name)
@@ -53,8 +55,10 @@ def profile_law(fit: LawFit, name: str, *, values: Array | None = None, n_boot: 
     centre = float(getattr(fit.law, name))
     if values is None:
         grid = centre * _RATIO ** np.arange(-(_GRID // 2), _GRID // 2 + 1, dtype=float)
+        low, high = _searched(fit, name)
+        grid = np.unique(np.clip(grid, low, high))
     else:
-        grid = np.sort(np.asarray(values, dtype=float))
+        grid = _checked(values)
     one = np.ones((1, len(fit.runs)))
     excess = np.array([_held(fit, name, float(v), one)[0] for v in grid]) - fit.objective
     plan = Plan("cluster", fit.cluster, "row")
@@ -65,6 +69,27 @@ def profile_law(fit: LawFit, name: str, *, values: Array | None = None, n_boot: 
     threshold = float(np.quantile(np.maximum(np.concatenate(falls), 0.0), fit.level))
     low, high = compatible(grid, excess, threshold, centre, name)
     return Profile(name, grid, np.maximum(excess, 0.0), centre, threshold, fit.level, low, high)
+
+
+def _searched(fit: LawFit, name: str) -> tuple[float, float]:
+    """Return where a coefficient is searched, and E no higher than the losses allow."""
+    if name == "E":
+        return 0.0, 0.999 * float(fit.runs.loss.min())
+    if name in EXPONENTS:
+        return EXPONENTS[name]
+    extra = next((e for e in getattr(fit.law, "EXTRAS", ()) if e.name == name and not e.moved), None)
+    return (0.0, float("inf")) if extra is None else (extra.low, extra.high)
+
+
+def _checked(values: Any) -> Array:
+    """Return values to hold a coefficient at, ascending."""
+    try:
+        grid = np.sort(np.asarray(values, dtype=float).ravel())
+    except (TypeError, ValueError) as error:
+        raise DataError(f"values must be numbers: {error}", column="values") from error
+    if not grid.size or not np.isfinite(grid).all():
+        raise DataError(f"values must be finite numbers, one or more, got {values!r}", column="values")
+    return grid
 
 
 def _held(fit: LawFit, name: str, value: float, weights: Array) -> Array:

@@ -11,11 +11,12 @@ from scaling.arguments import held_coefficients
 from scaling.errors import DataError, TooFewRunsError
 from scaling.intervals import IntervalMethod
 from scaling.law_fit import LawFit
-from scaling.law_fitting import Options, check_table, fit_attached
+from scaling.law_fitting import Options, check_table, counted, fit_attached
 from scaling.laws.kaplan import attach_kaplan
 from scaling.laws.power import attach_power
 from scaling.resample import LEVEL, Resample, levels
 from scaling.runs import RunTable
+from scaling.undetermined import distinct_runs
 
 Variable = Literal["flops", "params", "tokens"]
 
@@ -58,11 +59,11 @@ def fit_power_law(
     held = held_coefficients(fixed)
     needed = 4 - len(held)
     n_levels = int(levels(x, LEVEL).max()) + 1
-    if len(runs) < needed or n_levels < needed - 1:
+    if distinct_runs(runs) < needed or n_levels < needed - 1:
         raise TooFewRunsError(
-            f"{len(runs)} runs at {n_levels} distinct {variable} are too few for E + A/x^alpha: {needed} runs at "
+            f"{counted(runs)} at {n_levels} distinct {variable} are too few for E + A/x^alpha: {needed} runs at "
             f"{needed - 1} distinct values are needed",
-            n_runs=len(runs),
+            n_runs=distinct_runs(runs),
             needed=needed,
             quantities=("E", "A", "alpha"),
         )
@@ -92,11 +93,11 @@ def fit_kaplan(
     """
     check_table(runs)
     sizes, counts = levels(runs.params, LEVEL), levels(runs.tokens, LEVEL)
-    if len(runs) < 6 or min(sizes.max(), counts.max()) < 1:
+    if distinct_runs(runs) < 6 or min(sizes.max(), counts.max()) < 1:
         raise TooFewRunsError(
-            f"{len(runs)} runs with {sizes.max() + 1} sizes and {counts.max() + 1} token counts are too few for "
+            f"{counted(runs)} with {sizes.max() + 1} sizes and {counts.max() + 1} token counts are too few for "
             "Kaplan's joint law: 6 runs with 2 of each are needed",
-            n_runs=len(runs),
+            n_runs=distinct_runs(runs),
             needed=6,
             quantities=("Nc", "Dc", "alpha_N", "alpha_D"),
         )

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scaling.laws.attached import AttachedExtended, attach_extended
 from scaling.laws.base import Array, quiet
 from scaling.laws.chinchilla import COEFFICIENTS, counts, plain_value
 from scaling.laws.extended import ExtendedForm, Extra
-from scaling.laws.held import centres, checked_held
 from scaling.laws.jet import exp, log, value
 from scaling.laws.power_sum import EXPONENT_BOX
 
@@ -100,25 +100,18 @@ class CoupledForm(ExtendedForm):
         powers = np.clip(k * np.geomspace(0.3, 3.0, 9), 0.06, 18.0)
         return np.concatenate([plain[None], *(self.start_of(base, {"k": float(p)}) for p in powers)])
 
-
-@dataclass(frozen=True)
-class AttachedCoupled:
-    """The law attached to runs: see `scaling.laws.chinchilla.Attached`."""
-
-    form: CoupledForm
-    centre: tuple[float, float]
-
     @quiet
-    def law(self, plain: Array) -> CoupledLaw:
-        """Turn the solver's plain coefficients, shape (6,) or (R, 6), into a law."""
-        e, a, b, alpha, beta, k = (plain[..., i] for i in range(6))
-        x, y = self.centre
-        values = (e, a * np.exp(alpha * x), b * np.exp(beta * y), alpha, beta, k)
-        return CoupledLaw(*(plain_value(v) for v in values))
-
     def condition(self, plain: Array, weights: Array) -> float:
-        """Return the condition number at the optimum."""
-        return self.form.condition(plain, weights)
+        """Return the condition number, with the sum inside the power at 1 in the middle of the runs.
+
+        Elsewhere k would change the loss together with A and B, by how much a matter of the unit of the loss.
+        """
+        a, b, alpha, beta, k = plain[1:]
+        unit = np.exp(np.log(a * np.exp(-alpha * self.x) + b * np.exp(-beta * self.y)).mean())
+        scaled = plain / np.array([unit**k, unit, unit, 1.0, 1.0, 1.0])
+        held = {name: float(v) for name, v in zip(self.names, scaled, strict=True) if name in self.held}
+        form = self.again(held)
+        return ExtendedForm.condition(form, scaled, weights)
 
 
 def attach_coupled(
@@ -127,7 +120,7 @@ def attach_coupled(
     log_loss: Array,
     fixed: Mapping[str, float] | None = None,
     tied: bool = False,
-) -> AttachedCoupled:
+) -> AttachedExtended:
     """Attach the law to runs, with some coefficients held and, if asked, alpha = beta.
 
     Raises
@@ -135,7 +128,4 @@ def attach_coupled(
     DataError
         For an unknown name or a value out of range.
     """
-    held = checked_held(fixed, CoupledLaw.COEFFICIENTS, log_loss, tied)
-    centre = centres(params, tokens, held)
-    form = CoupledForm(np.log(params) - centre[0], np.log(tokens) - centre[1], log_loss, held, tied=tied)
-    return AttachedCoupled(form, centre)
+    return attach_extended(CoupledLaw, CoupledForm, params, tokens, log_loss, fixed, tied)

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scaling.laws.attached import AttachedExtended, attach_extended
 from scaling.laws.base import Array, Mask, quiet
 from scaling.laws.chinchilla import COEFFICIENTS, ChinchillaLaw, counts, plain_value
 from scaling.laws.extended import ExtendedForm, Extra
-from scaling.laws.held import centres, checked_held
 from scaling.laws.jet import Jet, compose, exp, expm1, log, value, where
 
 #: Tokens per parameter assumed in starts alone (Hoffmann et al. 2022).
@@ -104,25 +105,16 @@ class DataConstrainedForm(ExtendedForm):
 
     extras = DataConstrainedLaw.EXTRAS
 
-    def __init__(self, *args: Any, centre: tuple[float, float], unique: Array, **options: Any) -> None:
+    def __init__(self, *args: Any, unique: Array, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.centre = centre
-        d = np.exp(self.y + centre[1])
+        d = np.exp(self.y + self.centre[1])
         self.log_u = np.log(np.minimum(unique, d))
         self.repeats = np.maximum(d / np.minimum(unique, d) - 1.0, 0.0)
 
-    def again(self, held: Mapping[str, float], *, direct: bool = False) -> DataConstrainedForm:
-        """Return the same law on the same runs with other coefficients held."""
-        return DataConstrainedForm(
-            self.x,
-            self.y,
-            self.log_loss,
-            held,
-            tied=self.tied,
-            direct=direct,
-            centre=self.centre,
-            unique=np.exp(self.log_u),
-        )
+    @property
+    def more(self) -> dict[str, Any]:
+        """Further arguments that make this form again."""
+        return {"unique": np.exp(self.log_u)}
 
     def terms(self, c: dict[str, Any]) -> list[Any]:
         """Return the terms whose sum is the loss at every run."""
@@ -158,24 +150,6 @@ class DataConstrainedForm(ExtendedForm):
         return log_n - self.centre[0], log_d - self.centre[1], self.log_loss
 
 
-@dataclass(frozen=True)
-class AttachedDataConstrained:
-    """The law attached to runs: see `scaling.laws.chinchilla.Attached`."""
-
-    form: DataConstrainedForm
-
-    def law(self, plain: Array) -> DataConstrainedLaw:
-        """Turn the solver's plain coefficients, shape (7,) or (R, 7), into a law."""
-        e, a, b, alpha, beta, r_d, r_n = (plain[..., i] for i in range(7))
-        x, y = self.form.centre
-        values = (e, a * np.exp(alpha * x), b * np.exp(beta * y), alpha, beta, r_d, r_n)
-        return DataConstrainedLaw(*(plain_value(v) for v in values))
-
-    def condition(self, plain: Array, weights: Array) -> float:
-        """Return the condition number at the optimum."""
-        return self.form.condition(plain, weights)
-
-
 def attach_data_constrained(
     params: Array,
     tokens: Array,
@@ -183,7 +157,7 @@ def attach_data_constrained(
     log_loss: Array,
     fixed: Mapping[str, float] | None = None,
     tied: bool = False,
-) -> AttachedDataConstrained:
+) -> AttachedExtended:
     """Attach the law to runs, with some coefficients held and, if asked, alpha = beta.
 
     Raises
@@ -191,11 +165,8 @@ def attach_data_constrained(
     DataError
         For an unknown name or a value out of range.
     """
-    held = checked_held(fixed, DataConstrainedLaw.COEFFICIENTS, log_loss, tied)
-    centre = centres(params, tokens, held)
-    x, y = np.log(params) - centre[0], np.log(tokens) - centre[1]
-    form = DataConstrainedForm(x, y, log_loss, held, tied=tied, centre=centre, unique=unique_tokens)
-    return AttachedDataConstrained(form)
+    form = partial(DataConstrainedForm, unique=unique_tokens)
+    return attach_extended(DataConstrainedLaw, form, params, tokens, log_loss, fixed, tied)
 
 
 def _seen(tokens: ArrayLike, unique_tokens: ArrayLike | None) -> tuple[Array, Array]:

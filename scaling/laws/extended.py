@@ -17,7 +17,7 @@ import numpy as np
 from scaling.laws.base import Array, Mask, quiet
 from scaling.laws.jet import Jet, JetTape, exp, log, value
 from scaling.laws.power_sum import EXPONENT_BOX
-from scaling.laws.varpro import power_sum_starts
+from scaling.laws.varpro import check_starts, power_sum_starts
 
 BASE = ("E", "A", "B", "alpha", "beta")
 #: Starts of the base law tried with every start of the further coefficients.
@@ -69,6 +69,8 @@ class ExtendedForm:
         Whether beta = alpha.
     direct : bool
         Whether to move E, A and B as they are although all three are free.
+    centre : tuple of float
+        Where x and y are measured from, in ln N and ln D.
 
     Notes
     -----
@@ -90,8 +92,10 @@ class ExtendedForm:
         *,
         tied: bool = False,
         direct: bool = False,
+        centre: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self.x, self.y, self.log_loss, self.held = x, y, log_loss, dict(held or {})
+        self.centre = centre
         self.tied = tied
         self._level = not direct and not {"E", "A", "B"} & set(self.held)
         self.names = (*BASE, *(e.name for e in self.extras))
@@ -122,6 +126,10 @@ class ExtendedForm:
             jets, columns or numbers.
         """
         raise NotImplementedError
+
+    def further(self, *values: Any) -> tuple[Any, ...]:
+        """Return the further coefficients in the units of the law, from those of the solver."""
+        return values
 
     def base_of(self, extras: dict[str, float]) -> tuple[Array, Array, Array]:
         """Return log N, log D and log loss as the base law would see them, given the further coefficients."""
@@ -177,7 +185,7 @@ class ExtendedForm:
             x, y, seen = self.base_of(extras)
             base = self._base_starts(x, y, seen + (log_loss - self.log_loss), weights)
             rows.append(self.start_of(base, extras))
-        return self._best(np.concatenate(rows), log_loss, weights)
+        return self._best(check_starts(np.concatenate(rows)), log_loss, weights)
 
     def near(self, plain: Array) -> Array:
         """Return starts around an optimum, shape (S, q): its base law with every further coefficient moved.
@@ -221,7 +229,13 @@ class ExtendedForm:
 
     def again(self, held: Mapping[str, float], *, direct: bool = False) -> ExtendedForm:
         """Return the same law on the same runs with other coefficients held."""
-        return type(self)(self.x, self.y, self.log_loss, held, tied=self.tied, direct=direct)
+        same = {"tied": self.tied, "centre": self.centre, **self.more}
+        return type(self)(self.x, self.y, self.log_loss, held, direct=direct, **same)
+
+    @property
+    def more(self) -> dict[str, Any]:
+        """Further arguments that make this form again."""
+        return {}
 
     @quiet
     def condition(self, plain: Array, weights: Array) -> float:
@@ -239,8 +253,6 @@ class ExtendedForm:
         if len(jacobian) < len(length) or not (length > 0).all() or not np.isfinite(length).all():
             return float("inf")
         return float(np.linalg.cond(jacobian / length))
-
-    # --- helpers -----------------------------------------------------------------------------------
 
     def _best(self, starts: Array, log_loss: Array, weights: Array) -> Array:
         """Return the starts with the smallest residuals, best first; large ones count as one another."""

@@ -8,12 +8,30 @@ import numpy as np
 
 from scaling.errors import DataError
 from scaling.laws.base import Array
+from scaling.laws.power_sum import EXPONENT_BOX
 
 
 def checked_held(
-    fixed: Mapping[str, float] | None, names: tuple[str, ...], log_loss: Array, tied: bool = False
+    fixed: Mapping[str, float] | None,
+    names: tuple[str, ...],
+    log_loss: Array,
+    tied: bool = False,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
 ) -> dict[str, float]:
     """Return the coefficients held, by name.
+
+    Parameters
+    ----------
+    fixed : mapping of str to float, optional
+        What the user wants held.
+    names : tuple of str
+        Coefficients of the law.
+    log_loss : array, shape (n,)
+        Log losses.
+    tied : bool
+        Whether alpha = beta.
+    ranges : mapping of str to (float, float), optional
+        Where further coefficients are searched, and may be held.
 
     Raises
     ------
@@ -26,6 +44,7 @@ def checked_held(
             raise DataError(f"fixed: {name!r} is none of {', '.join(names)}", column="fixed")
         if not (value > 0 or (name == "E" and value == 0)) or not np.isfinite(value):
             raise DataError(f"fixed[{name!r}] must be positive, got {value}", column="fixed")
+        check_range(name, value, ranges)
     if "E" in held and held["E"] >= float(np.exp(log_loss.min())):
         raise DataError(
             f"fixed['E'] = {held['E']} is not below the smallest loss {np.exp(log_loss.min()):.6g}: "
@@ -35,6 +54,17 @@ def checked_held(
     if tied and {"alpha", "beta"} <= set(held) and held["alpha"] != held["beta"]:
         raise DataError("tied exponents cannot be held at two values", column="fixed")
     return held
+
+
+def check_range(name: str, value: float, ranges: Mapping[str, tuple[float, float]] | None = None) -> None:
+    """Raise `DataError` for an exponent, or a coefficient of `ranges`, held outside of what is searched."""
+    ranges = {"alpha": EXPONENT_BOX, "beta": EXPONENT_BOX, **(ranges or {})}
+    low, high = ranges.get(name, (0.0, np.inf))
+    if not low <= value <= high:
+        raise DataError(
+            f"fixed[{name!r}] = {value:g} lies outside {low:g} to {high:g}, where {name} is searched",
+            column="fixed",
+        )
 
 
 def centres(params: Array, tokens: Array, held: Mapping[str, float]) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scaling.laws.base import Array, DenseTape, Mask
+from scaling.laws.base import Array, DenseTape, Mask, quiet
 
 #: Grid of aD and of aN/aD for starts; Kaplan's joint fit has aN 0.076 and aD 0.103.
 _AD_GRID = np.geomspace(0.02, 1.0, 24)
@@ -34,6 +34,7 @@ class KaplanLaw:
     alpha_N: Any
     alpha_D: Any
 
+    @quiet
     def loss(self, params: ArrayLike, tokens: ArrayLike) -> Any:
         """Return the predicted loss at (params, tokens)."""
         n, d = np.asarray(params, dtype=float), np.asarray(tokens, dtype=float)
@@ -127,6 +128,7 @@ class AttachedKaplan:
     form: KaplanForm
     centre: tuple[float, float]
 
+    @quiet
     def law(self, plain: Array) -> KaplanLaw:
         """Turn the solver's plain coefficients, shape (4,) or (R, 4), into a law."""
         u, v, p, k = (plain[..., i] for i in range(4))

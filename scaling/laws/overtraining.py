@@ -23,6 +23,8 @@ from scaling.laws.chinchilla import (
     counts,
     plain_value,
 )
+from scaling.laws.held import check_range
+from scaling.laws.power_sum import EXPONENT_BOX
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,8 @@ def attach_overtraining(
         raise DataError(
             f"fixed: only E and eta can be held, not {', '.join(sorted(unknown))}", column="fixed"
         )
+    if "eta" in held:
+        check_range("eta", held["eta"], {"eta": (EXPONENT_BOX[0] / 2, EXPONENT_BOX[1] / 2)})
     inner = {
         "alpha" if name == "eta" else name: v * (2.0 if name == "eta" else 1.0) for name, v in held.items()
     }

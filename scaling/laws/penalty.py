@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from scaling.laws.attached import AttachedExtended, attach_extended
 from scaling.laws.base import Array, quiet
 from scaling.laws.chinchilla import COEFFICIENTS, ChinchillaLaw, counts, plain_value
 from scaling.laws.extended import ExtendedForm, Extra
-from scaling.laws.held import centres, checked_held
 from scaling.laws.jet import exp, where
 
 #: Repetitions below which data count as seen once.
@@ -48,8 +49,8 @@ class RepetitionPenaltyLaw:
 
     COEFFICIENTS: ClassVar[tuple[str, ...]] = (*COEFFICIENTS, "P", "kappa")
     EXTRAS: ClassVar[tuple[Extra, ...]] = (
-        # P is searched as the penalty in the middle of the repeated runs.
-        Extra("P", 1e-7, 30.0, (0.003, 0.03, 0.3), moved=True),
+        # P is searched as the penalty in the middle of the repeated runs, in shares of the loss.
+        Extra("P", 4e-8, 10.0, (0.001, 0.01, 0.1), moved=True),
         Extra("kappa", 0.02, 6.0, (0.3, 0.8, 1.6), wide=4.0),
     )
 
@@ -93,15 +94,33 @@ class PenaltyForm(ExtendedForm):
 
     extras = RepetitionPenaltyLaw.EXTRAS
 
-    def __init__(self, *args: Any, log_load: Array, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.log_load = log_load
-
-    def again(self, held: Mapping[str, float], *, direct: bool = False) -> PenaltyForm:
-        """Return the same law on the same runs with other coefficients held."""
-        return PenaltyForm(
-            self.x, self.y, self.log_loss, held, tied=self.tied, direct=direct, log_load=self.log_load
+    def __init__(self, *args: Any, load: Array, **options: Any) -> None:
+        x, y, log_loss, held = args
+        with np.errstate(divide="ignore"):
+            log_load = np.log(load)
+        repeated = np.isfinite(log_load)
+        #: Where ln of the load is measured from: a P held by the user is one at a load of 1.
+        self.middle = 0.0 if "P" in held or not repeated.any() else float(log_load[repeated].mean())
+        self.load, self.log_load = load, log_load - self.middle
+        loss = float(np.exp(log_loss.mean()))
+        # In the unit of the loss, which may be one of thousands.
+        self.extras = tuple(
+            e._replace(low=e.low * loss, high=e.high * loss, starts=tuple(v * loss for v in e.starts))
+            if e.moved
+            else e
+            for e in self.extras
         )
+        super().__init__(x, y, log_loss, held, **options)
+
+    @property
+    def more(self) -> dict[str, Any]:
+        """Further arguments that make this form again."""
+        return {"load": self.load}
+
+    def further(self, *values: Any) -> tuple[Any, ...]:
+        """Return P, which the solver takes in the middle of the repeated runs, and kappa."""
+        p, kappa = values
+        return p * np.exp(-kappa * self.middle), kappa
 
     def terms(self, c: dict[str, Any]) -> list[Any]:
         """Return the terms whose sum is the loss at every run."""
@@ -121,26 +140,6 @@ class PenaltyForm(ExtendedForm):
         return self.x, self.y, np.log(np.maximum(loss - penalty, loss / 2))
 
 
-@dataclass(frozen=True)
-class AttachedPenalty:
-    """The law attached to runs: see `scaling.laws.chinchilla.Attached`."""
-
-    form: PenaltyForm
-    centre: tuple[float, float, float]
-
-    @quiet
-    def law(self, plain: Array) -> RepetitionPenaltyLaw:
-        """Turn the solver's plain coefficients, shape (7,) or (R, 7), into a law."""
-        e, a, b, alpha, beta, p, kappa = (plain[..., i] for i in range(7))
-        x, y, z = self.centre
-        values = (e, a * np.exp(alpha * x), b * np.exp(beta * y), alpha, beta, p * np.exp(-kappa * z), kappa)
-        return RepetitionPenaltyLaw(*(plain_value(v) for v in values))
-
-    def condition(self, plain: Array, weights: Array) -> float:
-        """Return the condition number at the optimum."""
-        return self.form.condition(plain, weights)
-
-
 def attach_penalty(
     params: Array,
     tokens: Array,
@@ -148,7 +147,7 @@ def attach_penalty(
     log_loss: Array,
     fixed: Mapping[str, float] | None = None,
     tied: bool = False,
-) -> AttachedPenalty:
+) -> AttachedExtended:
     """Attach the law to runs, with some coefficients held and, if asked, alpha = beta.
 
     Raises
@@ -156,14 +155,5 @@ def attach_penalty(
     DataError
         For an unknown name or a value out of range.
     """
-    held = checked_held(fixed, RepetitionPenaltyLaw.COEFFICIENTS, log_loss, tied)
-    x0, y0 = centres(params, tokens, held)
-    load = over_fitting_load(params, tokens, unique_tokens)
-    with np.errstate(divide="ignore"):
-        log_load = np.log(load)
-    repeated = np.isfinite(log_load)
-    z0 = 0.0 if "P" in held or not repeated.any() else float(log_load[repeated].mean())
-    form = PenaltyForm(
-        np.log(params) - x0, np.log(tokens) - y0, log_loss, held, tied=tied, log_load=log_load - z0
-    )
-    return AttachedPenalty(form, (x0, y0, z0))
+    form = partial(PenaltyForm, load=over_fitting_load(params, tokens, unique_tokens))
+    return attach_extended(RepetitionPenaltyLaw, form, params, tokens, log_loss, fixed, tied)

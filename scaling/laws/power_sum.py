@@ -18,7 +18,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from scaling.laws.base import Array, Mask, contract, outer
-from scaling.laws.varpro import power_sum_starts
+from scaling.laws.varpro import check_starts, power_sum_starts
 
 #: Exponents stay in this box. Published ones lie in 0.02-0.75; beyond 4 a term is a step function.
 EXPONENT_BOX = (1e-3, 4.0)
@@ -121,7 +121,7 @@ class PowerSum:
 
     def starts(self, log_loss: Array, weights: Array) -> Array:
         """Return cold starts by variable projection, in plain coefficients, shape (S, q)."""
-        return power_sum_starts(
+        found = power_sum_starts(
             self._x,
             self._exponent_of,
             log_loss,
@@ -130,6 +130,7 @@ class PowerSum:
             self._held_coefficients,
             self._held_exponents,
         )
+        return check_starts(found)
 
     def face(self) -> PowerSum | None:
         """Return the law with E = 0, or None when E is held already."""

@@ -14,6 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
+from scaling.errors import DataError
 from scaling.laws.base import Array
 
 #: Grid of exponents: below 0.02 a power of N is a logarithm over any range that can be trained, and
@@ -52,7 +53,8 @@ def power_sum_starts(
     Returns
     -------
     array, shape (S, 1 + K + n_exponents)
-        Rows (E, A_1..A_K, alpha_1..); at least one, all coefficients positive, E >= 0.
+        Rows (E, A_1..A_K, alpha_1..), all coefficients positive, E >= 0; none where what is held leaves no law
+        near these losses (`check_starts`).
     """
     n_terms, n_exponents = len(exponent_of), max(exponent_of) + 1
     nodes, fixed_exponents = _NODES[n_exponents], held_exponents or {}
@@ -90,9 +92,21 @@ def power_sum_starts(
     chosen = _local_minima(rss, _BLOCK[n_exponents])
     # An absent coefficient starts small rather than at zero, so that it can still grow.
     tiny = 1e-4 * float(np.exp(np.median(log_loss)))
+    if not chosen:
+        return np.empty((0, k + n_exponents))
     at = np.array([solution[node] for node in chosen])
     exponents = np.array([[grid[i] for grid, i in zip(grids, node, strict=True)] for node in chosen])
     return np.column_stack([at[:, n_terms], np.maximum(at[:, :n_terms], tiny), exponents])
+
+
+def check_starts(starts: Array) -> Array:
+    """Return starts of a search; `DataError` where there are none."""
+    if not len(starts):
+        raise DataError(
+            "fixed: no law with these coefficients comes near these losses: hold others, in the units of the table",
+            column="fixed",
+        )
+    return starts
 
 
 def _nonnegative(gram: Array, target: Array, total: float, held: Mapping[int, float]) -> tuple[Array, Array]:

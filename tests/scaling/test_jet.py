@@ -77,7 +77,7 @@ def test_coupled_derivatives(held: tuple[str, ...]) -> None:
 def test_penalty_derivatives(held: tuple[str, ...]) -> None:
     at = {name: v for name, v in AT.items() if not name.startswith("R_")} | {"P": 0.04, "kappa": 0.6}
     attached = attach_penalty(N, D, U, LOG_LOSS, {name: at[name] for name in held})
-    x, y, z = attached.centre
+    (x, y), z = attached.centre, attached.form.middle
     plain = np.array([list(at.values())])
     plain[:, 1] *= np.exp(-at["alpha"] * x)
     plain[:, 2] *= np.exp(-at["beta"] * y)
