@@ -66,6 +66,15 @@ class OpenForm:
         self._guard(out, n * out.value * FLOPS_PER_PARAM_TOKEN, unidentified)
         return out
 
+    def params_at(
+        self, tokens: float | str, *, level: float | None = None, unidentified: Unidentified = "raise"
+    ) -> Estimate:
+        """Return N*(D), as `ChinchillaFit.params_at` does; it refuses what that refuses."""
+        d = positive_count("tokens", tokens)
+        out = self._estimate(self._inner().params_at(d), f"N*({format_count(d)})", "params", level)
+        self._guard(out, d * out.value * FLOPS_PER_PARAM_TOKEN, unidentified)
+        return out
+
     @quiet
     def optimal(
         self, flops: float | str, *, level: float | None = None, unidentified: Unidentified = "raise"

@@ -91,21 +91,29 @@ def _answers(fit: ChinchillaFit, question: dict[str, float], unidentified: str) 
     n, d, c = (question.get(name) for name in ("params", "tokens", "flops"))
     if n is None:
         if c is not None:
-            optimum = fit.optimal(c, unidentified=how)
-            return {"optimum": optimum}, _refusal(fit, "optimal", c)
+            found = {"optimum": fit.optimal(c, unidentified=how), **_open(fit, "optimal", c)}
+            return found, _refusal(fit, "optimal", c)
         assert d is not None
-        size = fit.params_at(d, unidentified=how)
-        return {"params": size}, _refusal(fit, "params_at", d)
+        found = {"params": fit.params_at(d, unidentified=how), **_open(fit, "params_at", d)}
+        return found, _refusal(fit, "params_at", d)
     if d is None and c is None:
         answers = {
             "tokens": fit.tokens_at(n, unidentified=how),
             "tokens_per_param": fit.tokens_per_param(n, unidentified=how),
+            **_open(fit, "tokens_at", n),
         }
         return answers, _refusal(fit, "tokens_at", n)
     from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN
 
     d = d if d is not None else question["flops"] / (FLOPS_PER_PARAM_TOKEN * n)
     return _loss(fit, n, d)
+
+
+def _open(fit: ChinchillaFit, method: str, at: float) -> dict[str, Any]:
+    """Return the same answer with the form of the law left open, where the runs reject that form."""
+    if fit.diagnostics.finding("form_rejected") is None:
+        return {}
+    return {"open_form": getattr(fit.open_form, method)(at, unidentified="return")}
 
 
 def _loss(fit: ChinchillaFit, n: float, d: float) -> tuple[dict[str, Any], str]:
@@ -147,6 +155,8 @@ def _lines(answers: dict[str, Any]) -> list[str]:
     for name, answer in answers.items():
         if name in _LABELS:
             out.append(f"{_LABELS[name]}  {answer}")
+        elif name == "open_form":
+            out.append(f"the runs reject the form of the law (`scaling fit`); with it left open:\n{answer!r}")
         elif answer is not None:
             out.append(repr(answer))
     return out

@@ -323,6 +323,17 @@ def test_predict(saved, words, name, shown):
 
 
 @pytest.mark.parametrize(
+    ("words", "unit"),
+    [(("--params", "1B"), "tokens"), (("--tokens", "20B"), "params"), (("--flops", "1e20"), None)],
+)
+def test_where_the_form_is_rejected_the_answer_comes_with_it_open_too(words, unit):
+    asked = ("predict", "--builtin", "hoffmann2022", *words)
+    found = answer(*asked)["open_form"]
+    assert found["unit"] == unit if unit else found["tokens"]["low"] < found["tokens"]["high"]
+    assert "with it left open" in scaling(*asked).stdout
+
+
+@pytest.mark.parametrize(
     "words",
     [(), ("--flops", "1e20", "--tokens", "1B"), ("--params", "-3"), ("--params", "many"), ("--params", "0")],
 )

@@ -164,6 +164,7 @@ def test_answers_are_those_of_the_draws() -> None:
     assert open_.tokens_at(best.params.value).value == pytest.approx(best.tokens.value, rel=0.02)
     assert 6 * best.params.value * best.tokens.value == pytest.approx(1e21, rel=0.02)
     assert best.loss.low < POWERS[0.6].loss(best.params.value, best.tokens.value) < best.loss.high
+    assert open_.params_at(best.tokens.value).value == pytest.approx(best.params.value, rel=0.02)
     narrow, wide = (open_.tokens_at(1e9, level=level) for level in (0.5, 0.99))
     assert wide.low < narrow.low < narrow.high < wide.high
     assert "k left open" in repr(open_) and "D*(1B)" in repr(open_)
