@@ -1,7 +1,8 @@
-"""What the tests of the trainer share: a local data set called like one on the Hub, and the files of GPT-2."""
+"""What the tests of the trainer share: public files, a data set called like one on the Hub, a clock, written files."""
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -42,6 +43,37 @@ def settings(tmp_path: Path) -> Settings:
     """Preparation of the known documents: several shards, several windows."""
     source = Source(str(write_hub_folder(tmp_path / "owner" / "web", ROWS)), name="sample-10BT")
     return Settings(source, "bytes", 0.1, shard_tokens=20_000, window=100)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """``written(content, name)``: the path of a file with this text or these bytes."""
+
+    def write(content, name="train.log"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def seconds(monkeypatch):
+    """A clock on which every step takes one second, and nothing else takes any."""
+    from reference_trainer import train as module  # not every test of this folder needs torch
+    from reference_trainer.data.order import Batches
+    from reference_trainer.limits import Limits
+
+    now = [1_000_000.0]
+    real = Batches.__call__
+
+    def slow(self, step):
+        now[0] += 1.0
+        return real(self, step)
+
+    monkeypatch.setattr(Batches, "__call__", slow)
+    monkeypatch.setattr(module, "Limits", functools.partial(Limits, clock=lambda: now[0]))
+    return now
 
 
 #: What a marker's tests need, and how to bring it.

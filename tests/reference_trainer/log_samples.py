@@ -145,3 +145,13 @@ def csv(**columns: np.ndarray) -> str:
     names = list(columns)
     rows = zip(*(columns[name] for name in names), strict=True)
     return "\n".join([",".join(names), *(",".join(f"{x:.10g}" for x in row) for row in rows)]) + "\n"
+
+
+def nan_equal(found, expected):
+    """Fail where two columns differ; NaN equals NaN."""
+    np.testing.assert_allclose(np.asarray(found, float), np.asarray(expected, float), rtol=1e-12)
+
+
+def codes(log):
+    """What reading a log found, by code."""
+    return {finding.code for finding in log.findings}

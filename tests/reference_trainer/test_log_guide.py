@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from reference_trainer.guide.signals import lagged, level_change, noise, residual
 from reference_trainer.log_guide import read_guide
 from reference_trainer.training_log import read_training_log
 from tests.reference_trainer.log_samples import csv, curve
@@ -291,80 +290,3 @@ def test_a_log_with_nothing_but_evaluations(tmp_path):
     path.write_text("step,val_loss\n100,4.0\n200,3.9\n")
     found = read_guide(read_training_log(path))
     assert found.features == () and "2 evaluations and no training step" in found.text()
-
-
-# ------------------------------------------------------------------------------------------- parts
-
-
-def test_noise_and_levels_are_robust():
-    rng = np.random.default_rng(0)
-    value = rng.normal(size=4000)
-    assert noise(value + np.arange(4000)) == pytest.approx(1.0, rel=0.05)
-    value[::50] += 30
-    assert noise(value) == pytest.approx(1.0, rel=0.1)
-    change, score = level_change(
-        np.r_[np.zeros(100), np.full(100, 2.0)] + 0.1 * rng.normal(size=200), 100, 64
-    )
-    assert change == pytest.approx(2.0, abs=0.1) and score > 20
-    assert abs(level_change(np.arange(200.0) + 0.1 * rng.normal(size=200), 100, 64)[1]) < 4
-    assert level_change(np.zeros(5), 2, 64) == (0.0, 0.0)
-
-
-def test_lag_is_found_and_not_invented():
-    rng = np.random.default_rng(0)
-    a = residual(np.cumsum(rng.normal(size=3000)) * 0.001 + rng.normal(size=3000))
-    offset, r, overlap, z = lagged(a[2000:2400], a[:2000], 48)
-    assert z < 6
-    offset, r, overlap, z = lagged(a[700:1100], a[:2000], 48)
-    assert offset == 700 and r > 0.999 and overlap == 400
-
-
-def test_spikes_of_a_like_shape_are_no_data_that_come_back():
-    """Cut at 5 standard deviations they still agreed at their distance: z was 9 in half of such logs."""
-    rng = np.random.default_rng(7)
-    bump = np.zeros(5000)
-    for at in (1500, 2600, 4000):
-        bump[at : at + 60] = 3 * np.exp(-np.arange(60) / 15)
-    smooth = curve(5000, noise=0) + bump
-    left = residual(smooth + 0.03 * rng.normal(size=5000))
-    assert lagged(left, left, 48)[3] < 6
-    batches = 0.03 * rng.normal(size=2500)
-    left = residual(smooth + np.r_[batches, batches] + 0.02 * rng.normal(size=5000))
-    lag, _, _, z = lagged(left, left, 48)
-    assert lag == 2500 and z > 20  # the same batches are still found beside the spikes
-
-
-# ------------------------------------------------------------------------------------------- public logs
-
-
-@pytest.mark.loss_curves
-def test_public_logs_that_are_healthy(loss_curves):
-    """GPT-2 124M by llm.c: its command line has 700 steps of warm-up and a cosine to 0 over 19,560 steps."""
-    found = read_guide(loss_curves / "llmc_gpt2_124M_adamw_fineweb10B.csv")
-    (warm,), (shape,) = found.of("warm-up"), found.of("schedule")
-    assert warm.numbers["steps"] == pytest.approx(700, abs=3) and shape.numbers["shape"] == "cosine"
-    assert shape.numbers["end"] == pytest.approx(19_560, rel=0.01) and shape.numbers["floor"] < 0.01
-    assert {f.kind for f in found.features} <= {"warm-up", "schedule", "spike"}
-    for name in ("modded_124M_adam_wsd_5100", "modded_124M_muon_wsd_5100"):
-        found = read_guide(loss_curves / f"{name}.csv")
-        (shape,) = found.of("schedule")  # seen in the loss alone
-        assert 3_400 < shape.numbers["cooldown_start"] < 4_400 and shape.confidence == "low"
-        assert {f.kind for f in found.features} <= {"schedule", "spike"}
-        assert all(f.numbers["class"] == "data outlier" for f in found.of("spike"))
-
-
-@pytest.mark.loss_curves
-def test_public_logs_of_incidents(loss_curves):
-    found = read_guide(loss_curves / "cpu_inj_lr100x_5.csv")
-    (jump,) = found.of("learning rate jump")
-    assert jump.where == "lines 602-606" and jump.numbers["factor"] == pytest.approx(100, rel=0.01)
-    assert any(
-        f.numbers["class"] == "persistent" and "learning rate jump" in f.decision for f in found.of("spike")
-    )
-    bloom = read_guide(loss_curves / "bloom_176B_tr11_excerpts.csv")
-    assert [f.numbers["class"] for f in bloom.of("spike")] == ["recoverable"] and "excerpt" in bloom.of(
-        "gap"
-    )[0].decision
-    failed = read_guide(loss_curves / "bigscience_104B_tr8_excerpts.csv").of("spike")
-    assert failed and {f.numbers["class"] for f in failed} <= {"persistent", "divergent"}
-    assert all(f.confidence == "low" for f in failed)

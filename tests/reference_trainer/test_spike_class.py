@@ -12,7 +12,6 @@ from reference_trainer.spike_class import classify
 from reference_trainer.spike_events import find_spikes, gather
 from reference_trainer.spike_rows import read_rows
 from reference_trainer.spikes import Detector
-from reference_trainer.training_log import read_training_log
 
 BLOOM = {
     "step": [12695, *range(31214, 31223), 31250, 31251, 45000],
@@ -267,57 +266,3 @@ def test_a_log_of_20k_steps_is_named_in_two_seconds():
     spikes = find_spikes(log)
     assert [classify(log, spike).kind for spike in spikes] == ["recoverable"] * 12
     assert time.process_time() - begin < 2.0
-
-
-# ------------------------------------------------------------------------------------ labelled public logs
-
-#: First step and class of the one event besides data outliers; None where there is none.
-LABELS = {
-    "llmc_gpt2_124M_adamw_fineweb10B": None,
-    "modded_124M_adam_wsd_5100": None,
-    "modded_124M_muon_wsd_5100": None,
-    "cpu_base_lr3e-3": None,
-    "cpu_inj_random_labels_1": None,
-    "cpu_inj_repeat_token_10": None,
-    "cpu_inj_lr100x_5": (600, "persistent", "rollback"),
-    "cpu_inj_random_labels_20": (600, "recoverable", "wait"),
-}
-
-
-@pytest.mark.loss_curves
-@pytest.mark.parametrize("alone", [True, False], ids=["loss only", "all signals"])
-@pytest.mark.parametrize("name", LABELS)
-def test_public_logs_get_their_labels(name, alone, loss_curves):
-    log = dict(read_training_log(loss_curves / f"{name}.csv").history())
-    if alone:
-        log = {"step": log["step"], "loss": log["loss"]}
-    spikes = find_spikes(log)
-    named = [(s, classify(log, s)) for s in spikes]
-    grave = [(s.first_step, d.kind, d.advice) for s, d in named if d.kind != "data outlier"]
-    if LABELS[name] is None:
-        assert grave == []
-        assert all(d.advice == "none" for _, d in named)
-    else:
-        ((step, kind, advice),) = grave
-        assert abs(step - LABELS[name][0]) <= 1 and (kind, advice) == LABELS[name][1:]
-    if not alone and name == "cpu_inj_lr100x_5":
-        assert step == 600 and "learning rate too high" in causes(
-            named[-1][1]
-        )  # before the loss, which rose at 601
-    if not alone and name in ("cpu_inj_repeat_token_10", "cpu_inj_random_labels_1"):
-        assert 600 in [s.first_step for s in spikes]
-
-
-@pytest.mark.loss_curves
-@pytest.mark.parametrize(
-    ("name", "kinds", "advice"),
-    [
-        ("bloom_176B_tr11_excerpts", {"recoverable"}, "wait"),
-        ("bigscience_104B_tr8_excerpts", {"persistent", "divergent"}, "rollback"),
-    ],
-)
-def test_public_excerpts_get_their_labels(name, kinds, advice, loss_curves):
-    log = read_training_log(loss_curves / f"{name}.csv").history()
-    found = [classify(log, spike) for spike in find_spikes(log)]
-    assert found and {d.kind for d in found} <= kinds
-    assert {(d.advice, d.confidence) for d in found} == {(advice, "low")}

@@ -13,9 +13,7 @@ import pytest
 from experiments.benchmarks.synthetic_logs import healthy
 from reference_trainer.errors import DetectorError
 from reference_trainer.spike_norms import NormWatch, impossible
-from reference_trainer.spike_windows import Blocks, Lowest, Window, centre_and_sd, jitter
 from reference_trainer.spikes import Alarm, Detector
-from reference_trainer.training_log import read_training_log
 
 SIGNALS = ("loss", "grad_norm", "update_norm", "param_norm", "v_norm", "lr")
 
@@ -36,35 +34,6 @@ def watch(losses, detector: Detector | None = None, **others) -> list[Alarm]:
 
 def of(alarms: list[Alarm], tier: str) -> list[Alarm]:
     return [alarm for alarm in alarms if alarm.tier == tier]
-
-
-# ------------------------------------------------------------------------------------ windows against plain numpy
-
-
-def test_windows_agree_with_numpy_at_every_step():
-    x = np.random.default_rng(1).integers(0, 40, 700) / 8.0  # many ties
-    window, lowest = Window(64), Lowest(100)
-    for i, value in enumerate(x):
-        window.push(value)
-        assert window.median() == np.median(x[max(0, i - 63) : i + 1])
-        assert lowest.push(value) == x[max(0, i - 99) : i + 1].min()
-
-
-def test_noise_is_measured_without_outliers_and_without_the_trend():
-    rng = np.random.default_rng(2)
-    x = 0.1 * rng.standard_normal(4000)
-    x[::50] += 5.0
-    assert jitter(x - 0.01 * np.arange(4000)) == pytest.approx(0.1, rel=0.08)
-    assert centre_and_sd(x)[1] == pytest.approx(0.1, rel=0.08)
-
-
-def test_slow_waves_make_long_medians_scatter_more_than_white_noise():
-    rng, blocks = np.random.default_rng(3), Blocks(64)
-    wave = 0.1 * np.sin(np.arange(60) / 3.0)
-    for m in wave + 0.01 * rng.standard_normal(60):
-        blocks.add(m, m + 0.1)
-    assert blocks.scatter() > 0.05
-    assert blocks.highest() == pytest.approx(0.2, abs=0.03)
 
 
 # ------------------------------------------------------------------------------------ the loss
@@ -313,26 +282,3 @@ def test_memory_is_bounded_and_a_step_is_cheap():
         sizes.append(len(json.dumps(detector.state_dict())))
     assert sizes[2] < 1.2 * sizes[1] < 150_000
     assert min(times) < 50e-6
-
-
-# ------------------------------------------------------------------------------------ public logs
-
-
-@pytest.mark.loss_curves
-@pytest.mark.parametrize("alone", [True, False], ids=["loss only", "all signals"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "llmc_gpt2_124M_adamw_fineweb10B",
-        "modded_124M_adam_wsd_5100",
-        "modded_124M_muon_wsd_5100",
-        "cpu_base_lr3e-3",
-    ],
-)
-def test_healthy_public_logs_raise_no_shift(name, alone, loss_curves):
-    history = read_training_log(loss_curves / f"{name}.csv").history()
-    names = [n for n in SIGNALS if n in history and not (alone and n != "loss")]
-    detector = Detector()
-    for i, step in enumerate(history["step"]):
-        alarm = detector.observe(int(step), {n: float(history[n][i]) for n in names})
-        assert alarm is None or alarm.tier in ("point", "norm")
