@@ -121,7 +121,7 @@ class PostMortem:
         Raises
         ------
         DataError
-            A file would replace the log itself.
+            A file would replace the log itself, or the page has no name or no folder to be in.
         OSError
             A file cannot be written; each is written whole or not at all.
         """
@@ -129,7 +129,7 @@ class PostMortem:
         from scaling.cli.output import plain
         from scaling.storage import refuse_overlap, write_atomically
 
-        page = Path(path)
+        page = _page(path)
         data = page.with_suffix(".json")
         pictures = [page.with_name(f"{page.stem}-{s['number']}.png") for s in self.sections]
         tables = [picture.with_suffix(".csv") for picture in pictures]
@@ -268,6 +268,20 @@ def _section(
         "replay": None if replay is None else replay.to_dict(),
         "replay_text": None if replay is None else replay.markdown(),
     }  # fmt: skip
+
+
+def _page(path: str | Path) -> Path:
+    """Return where a page goes, if it can go there: what is beside it is written first."""
+    page = Path(path)
+    if not page.name or page.is_dir():
+        raise DataError(
+            f"out = {str(path)!r} is no file: give the name of the page, such as postmortem.md", column="out"
+        )
+    if not page.parent.is_dir():
+        raise DataError(
+            f"out = {str(path)!r}: there is no folder {page.parent}; make it, or choose another", column="out"
+        )
+    return page
 
 
 def _digest(log: TrainingLog) -> str:

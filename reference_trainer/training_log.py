@@ -15,6 +15,7 @@ from reference_trainer.log_formats.choose import format_of
 from reference_trainer.log_formats.draft import Draft, Floats, Rows
 from reference_trainer.log_formats.opened import Ask, open_log
 from reference_trainer.log_formats.ranks import merge_ranks
+from scaling.arguments import positive_count
 from scaling.errors import DataError
 from scaling.findings import Finding
 
@@ -250,7 +251,8 @@ def read_training_log(
         )
     draft.check_steps()
     rows, findings = merge_ranks(draft.steps)
-    given = {"step_tokens": step_tokens, "unique_tokens": unique_tokens}
+    asked = {"step_tokens": step_tokens, "unique_tokens": unique_tokens}
+    given = {name: None if value is None else positive_count(name, value) for name, value in asked.items()}
     facts = {**draft.facts, **{name: float(value) for name, value in given.items() if value is not None}}
     draft.steps = rows
     unit = _to_nats(draft, ask.loss_unit or draft.loss_unit, bytes_per_token)

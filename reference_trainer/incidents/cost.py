@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from economics.billing import amount
 from economics.run_estimates import dollars
 from reference_trainer.guide.feature import Feature
 from reference_trainer.training_log import TrainingLog
@@ -26,12 +27,23 @@ class Given:
         Price of all devices together.
     restart_s : float, optional
         Seconds that a restart took, with the machines paid for.
+
+    Raises
+    ------
+    DataError
+        One of them is no finite number, is negative, or is 0 where that makes no sense.
     """
 
     step_tokens: float | None = None
     tokens_per_s: float | None = None
     usd_per_hour: float | None = None
     restart_s: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would make a cost of nothing."""
+        for name, value in vars(self).items():
+            if value is not None:
+                amount(name, value, positive=name in ("step_tokens", "tokens_per_s"))
 
 
 @dataclass(frozen=True)

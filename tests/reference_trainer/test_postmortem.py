@@ -226,6 +226,29 @@ def test_a_replay_is_shown_as_it_was_found(path):
     assert not any("replayed" in text for text in page.sections[0]["unknown"])
 
 
+@pytest.mark.parametrize("name", ["step_tokens", "tokens_per_s", "usd_per_hour", "restart_s"])
+def test_a_cost_is_made_of_numbers(path, name):
+    file = path(**hurt())
+    for wrong in (-1.0, np.nan, np.inf, *([0.0] if name in ("step_tokens", "tokens_per_s") else [])):
+        with pytest.raises(DataError, match=f"{name} must be") as caught:
+            post_mortem(file, **{name: wrong})
+        assert caught.value.column == name
+    for wrong in (0.0, -5.0, np.nan):
+        with pytest.raises(DataError, match="unique_tokens must be positive"):
+            read_training_log(file, unique_tokens=wrong)
+
+
+@pytest.mark.parametrize("out", ["", "folder", "missing/page.md"])
+def test_a_page_that_cannot_be_leaves_nothing_beside_it(path, tmp_path, monkeypatch, out):
+    page = post_mortem(path(**hurt()))
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(DataError, match=f"out = '{out}'"):
+        page.save(out)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 # ------------------------------------------------------------------------------------------- command line
 
 
