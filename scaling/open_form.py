@@ -158,15 +158,17 @@ def _local(
 ) -> tuple[Array, ...]:
     """Turn standard normal coefficients into (E, log a, log b, alpha, beta, k), a and b those at the centre.
 
-    Held A or B set the level of the loss; elsewhere it is one of the coefficients, left to the runs.
+    An exponent held is the one its shortage alone shows, k alpha. A and B mean what they do for k = 1 alone: held
+    they hold k. They also set the level of the loss; elsewhere it is one of the coefficients, left to the runs.
     """
     held = evidence.held
     level, floor, share, log_alpha, log_beta, log_k = (u[:, i : i + 1] for i in range(_DIMENSIONS))
     k = prior.power * np.exp(prior.power_sd * log_k)
+    k = np.ones_like(k) if {"A", "B"} & set(held) else k
     alpha = prior.exponent * np.exp(prior.exponent_sd * log_alpha) / k
     beta = prior.exponent * np.exp(prior.exponent_sd * log_beta) / k
-    alpha = np.full_like(k, held["alpha"]) if "alpha" in held else alpha
-    beta = np.full_like(k, held["beta"]) if "beta" in held else beta
+    alpha = held["alpha"] / k if "alpha" in held else alpha
+    beta = held["beta"] / k if "beta" in held else beta
     if evidence.tied:
         alpha, beta = (beta, beta) if "beta" in held else (alpha, alpha)
     of_params = 1.0 / (1.0 + np.exp(-prior.share_sd * share))

@@ -17,6 +17,8 @@ SHARES = (0.5, 0.7)
 FEWEST, FEWEST_BEYOND, BEYOND = 8, 2, 0.05
 #: Particles of the posterior below a cut: a mean of many runs is asked of it, no ends of an interval.
 _PARTICLES = 256
+#: Standard error below which the draws are one law: all its coefficients are held.
+_EXACT = 1e-6
 
 
 def usable_cuts(compute: Array) -> list[tuple[Mask, Mask]]:
@@ -76,7 +78,7 @@ def rollouts(evidence: Evidence, cluster: Index, prior: Prior = PUBLISHED) -> tu
             posterior(below, prior, _PARTICLES), evidence.params[beyond], evidence.tokens[beyond]
         )
         missed = float(np.mean(np.log(evidence.loss[beyond]) - middle))
-        out.append(missed / math.sqrt(float(np.mean(error**2))))
+        out.append(missed / max(math.sqrt(float(np.mean(error**2))), _EXACT))
     return tuple(out)
 
 
