@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import time
@@ -15,6 +16,7 @@ import typer
 from economics.run_numbers import share
 from reference_trainer.data.prepared import Prepared, Progress, open_prepared
 from reference_trainer.data.rates import Supply, reading_rate
+from scaling.arguments import positive_count
 from scaling.cli.failures import FINE, NEGATIVE
 from scaling.cli.group import Commands
 from scaling.cli.options import Json
@@ -27,7 +29,7 @@ _LINE_EVERY_S = 10.0
 _SCORES = ("int_score", "score", "quality_score")
 _ARGUMENT = re.compile(
     r"\b(val_share|min_score|train_tokens|val_tokens|shard_tokens|tokenizer_path|seq_len|batch_seqs)\b=?"
-    r"|\b(unit|score|revision|window|seed|rules)(?:=|(?= =))"
+    r"|\b(unit|score|revision|window|seed|rules|needs)(?:=|(?= =))"
 )
 
 
@@ -64,8 +66,8 @@ app = typer.Typer(
 Needs = Annotated[
     str | None, typer.Option(help="Tokens/s that training takes, to hold the measured rates against.")
 ]
-SeqLen = Annotated[int, typer.Option(help="Sequence length at which reading is measured.")]
-BatchSeqs = Annotated[int, typer.Option(help="Sequences per step at which reading is measured.")]
+SeqLen = Annotated[int, typer.Option(min=1, help="Sequence length at which reading is measured.")]
+BatchSeqs = Annotated[int, typer.Option(min=1, help="Sequences per step at which reading is measured.")]
 
 
 @app.command("prepare")
@@ -115,13 +117,13 @@ def prepare_command(
         tokenizer_path=tokenizer_path,
         rules=() if rules == "none" else tuple(part.strip() for part in rules.split(",")),
         min_score=min_score,
-        train_tokens=_count(train_tokens),
-        val_tokens=_count(val_tokens),
-        shard_tokens=_count(shard_tokens) or 0,
+        train_tokens=_count("train_tokens", train_tokens),
+        val_tokens=_count("val_tokens", val_tokens),
+        shard_tokens=_count("shard_tokens", shard_tokens) or 0,
         window=window,
         seed=seed,
     )
-    needed = None if needs is None else parse_count(needs)
+    needed = _need(needs)
     with _watching(settings.train_tokens) as watch:
         done = prepare(settings, out, watch=watch)
     return _report(done, needed, seq_len, batch_seqs, as_json)
@@ -140,11 +142,18 @@ def check(
     for tokens in (done.train, done.val):
         if tokens is not None:
             tokens.verify()
-    return _report(done, None if needs is None else parse_count(needs), seq_len, batch_seqs, as_json)
+    return _report(done, _need(needs), seq_len, batch_seqs, as_json)
 
 
-def _count(text: str | None) -> int | None:
-    return None if text is None else int(parse_count(text))
+def _count(name: str, text: str | None) -> int | None:
+    value = None if text is None else parse_count(text)
+    if value is not None and not math.isfinite(value):
+        raise DataError(f"{name} = {text}: give a finite number", column=name)
+    return None if value is None else int(value)
+
+
+def _need(needs: str | None) -> float | None:
+    return None if needs is None else positive_count("needs", needs)
 
 
 def _report(done: Prepared, needed: float | None, seq_len: int, batch_seqs: int, as_json: bool) -> int:

@@ -75,6 +75,8 @@ def test_prepare_then_check(arguments, tmp_path):
         (["--min-score", 3], "needs both its column (--score) and the least value kept (--min-score)"),
         (["--rules", "gopher,x"], "there is no rule set 'x'"),
         (["--train-tokens", "many"], "'many' is not a number"),
+        (["--train-tokens", "nan"], "--train-tokens = nan: give a finite number"),
+        (["--shard-tokens", "inf"], "--shard-tokens = inf: give a finite number"),
         (["--val-share", 2], "--val-share must lie between 0 and 1"),
         (["--val-share", "150%"], "--val-share must lie between 0 and 1"),
     ],
