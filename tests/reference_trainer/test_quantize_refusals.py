@@ -95,7 +95,7 @@ def test_more_sequences_than_memory_leave_nothing_behind(run, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_places_that_cannot_take_models(run, tmp_path):
+def test_places_that_cannot_take_models(run, tmp_path, monkeypatch):
     def refused(out, says, kind=QuantizeError):
         with pytest.raises(kind, match=says):
             compare(run / "run", run / "val.tokens", out=out, **FAST)
@@ -109,6 +109,9 @@ def test_places_that_cannot_take_models(run, tmp_path):
         "int4-g32"
     ]  # the other three were not written either
     refused(checkpoint.latest(run / "run" / "checkpoints"), "is a checkpoint or a model itself")
+    monkeypatch.setattr(place.os, "access", lambda path, mode: False)
+    refused(tmp_path / "new", "must not be written")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_full_disk_is_seen_first(run, tmp_path, monkeypatch):
