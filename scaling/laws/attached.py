@@ -12,6 +12,7 @@ from scaling.laws.base import Array, quiet
 from scaling.laws.chinchilla import plain_value
 from scaling.laws.extended import ExtendedForm, Extra
 from scaling.laws.held import centres, checked_held
+from scaling.laws.power_sum import EXPONENT_BOX
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,9 @@ def attach_extended(
         For an unknown name or a value out of range.
     """
     extras: tuple[Extra, ...] = kind.EXTRAS
-    ranges = {e.name: (e.low, e.high) for e in extras if not e.moved}
+    ranges = dict.fromkeys(("alpha", "beta"), EXPONENT_BOX) | {
+        e.name: (e.low, e.high) for e in extras if not e.moved
+    }
     held = checked_held(fixed, kind.COEFFICIENTS, log_loss, tied, ranges)
     centre = centres(params, tokens, held)
     x, y = np.log(params) - centre[0], np.log(tokens) - centre[1]

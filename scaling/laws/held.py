@@ -8,7 +8,6 @@ import numpy as np
 
 from scaling.errors import DataError
 from scaling.laws.base import Array
-from scaling.laws.power_sum import EXPONENT_BOX
 
 
 def checked_held(
@@ -31,7 +30,7 @@ def checked_held(
     tied : bool
         Whether alpha = beta.
     ranges : mapping of str to (float, float), optional
-        Where further coefficients are searched, and may be held.
+        Where coefficients are searched, and may be held; anywhere if it is left out.
 
     Raises
     ------
@@ -44,7 +43,7 @@ def checked_held(
             raise DataError(f"fixed: {name!r} is none of {', '.join(names)}", column="fixed")
         if not (value > 0 or (name == "E" and value == 0)) or not np.isfinite(value):
             raise DataError(f"fixed[{name!r}] must be positive, got {value}", column="fixed")
-        check_range(name, value, ranges)
+        check_range(name, value, ranges or {})
     if "E" in held and held["E"] >= float(np.exp(log_loss.min())):
         raise DataError(
             f"fixed['E'] = {held['E']} is not below the smallest loss {np.exp(log_loss.min()):.6g}: "
@@ -56,9 +55,8 @@ def checked_held(
     return held
 
 
-def check_range(name: str, value: float, ranges: Mapping[str, tuple[float, float]] | None = None) -> None:
-    """Raise `DataError` for an exponent, or a coefficient of `ranges`, held outside of what is searched."""
-    ranges = {"alpha": EXPONENT_BOX, "beta": EXPONENT_BOX, **(ranges or {})}
+def check_range(name: str, value: float, ranges: Mapping[str, tuple[float, float]]) -> None:
+    """Raise `DataError` for a coefficient of `ranges` held outside of what is searched."""
     low, high = ranges.get(name, (0.0, np.inf))
     if not low <= value <= high:
         raise DataError(

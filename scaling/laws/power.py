@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scaling.errors import DataError
 from scaling.laws.base import Array
 from scaling.laws.held import check_range
-from scaling.laws.power_sum import PowerSum
+from scaling.laws.power_sum import EXPONENT_BOX, PowerSum
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def attach_power(x: Array, log_loss: Array, fixed: Mapping[str, float] | None = 
     if "alpha" in held and not held["alpha"] > 0:
         raise DataError(f"fixed['alpha'] must be positive, got {held['alpha']}", column="fixed")
     if "alpha" in held:
-        check_range("alpha", held["alpha"])
+        check_range("alpha", held["alpha"], {"alpha": EXPONENT_BOX})
     if "E" in held and not 0 <= held["E"] < np.exp(log_loss.min()):
         raise DataError(
             f"fixed['E'] = {held['E']} is not between 0 and the smallest loss {np.exp(log_loss.min()):.6g}",

@@ -189,7 +189,11 @@ def _rule(fit: ChinchillaFit, params: float) -> list[str]:
 def _why_not(fit: ChinchillaFit, tokens: Estimate, away: float) -> list[str]:
     """Say why the number that comes out is no answer."""
     reasons = []
-    if not tokens.high <= HOPELESS_RATIO * tokens.low:
+    if ends(tokens) == "–":
+        reasons.append("nothing says how far off that may be, as there are no intervals")
+        if fit.verdict == "not identified":
+            reasons.append("the law it comes from is not determined (see below)")
+    elif not tokens.high <= HOPELESS_RATIO * tokens.low:
         spread = factor(ratio(tokens.high, tokens.low))
         reasons.append(f"its {percent(tokens.level, 3)} interval runs from {ends(tokens)} tokens ({spread})")
     if away > REFUSE_DECADES:

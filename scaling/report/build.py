@@ -13,7 +13,8 @@ import scaling.report.answer as answer
 import scaling.report.outlook as outlook
 import scaling.report.tables as tables
 import scaling.report.words as words
-from scaling.errors import NotIdentifiedError, ScalingError
+from scaling.errors import DataError, NotIdentifiedError, ScalingError
+from scaling.json_parts import as_path
 from scaling.report.phrases import count, percent, plural
 from scaling.report.remedies import remedies
 from scaling.summary import HEADLINE_PARAMS
@@ -48,7 +49,9 @@ class Origin:
 
 def beside(path: str | Path) -> tuple[Path, Path, Path]:
     """Return where a page, its written prediction and its fit go."""
-    page = Path(path)
+    page = as_path(path)
+    if not page.name:
+        raise DataError(f"{path} is a folder: name a page in it, such as report.html", source=str(path))
     return page, page.with_name(f"{page.stem}.prediction.md"), page.with_name(f"{page.stem}.fit.json")
 
 
@@ -86,6 +89,8 @@ class Report:
 
         Raises
         ------
+        DataError
+            `path` is no path.
         OSError
             The folder is missing or the disk full; each file is written whole or not at all.
         """
@@ -127,16 +132,22 @@ def build_report(
 
     Raises
     ------
-    ValueError
-        A refusal without its runs.
+    DataError
+        A refusal without its runs, or a fit of another law.
     """
     origin = origin or Origin()
     if isinstance(fit, NotIdentifiedError):
         if runs is None:
-            raise ValueError("a refusal needs the runs it is about: give runs=")
+            raise DataError("a refusal needs the runs it is about: give runs=", column="runs")
         head = answer.refused(fit, runs, params)
         context: dict[str, Any] = {"partial": _partial(fit), "remedy": fit.remedy or ""}
         law = None
+    elif not hasattr(fit, "tokens_at"):
+        raise DataError(
+            f"a page is made of a fit of the main law (fit_chinchilla), got {getattr(fit, 'name', '')} "
+            f"{type(fit).__name__}: print(fit.summary()) shows other fits",
+            column="fit",
+        )
     else:
         runs, law = fit.runs, fit
         head = answer.answer(fit, params)

@@ -67,8 +67,11 @@ def _isoflop_words(found: IsoflopFit, fit: ChinchillaFit | None) -> list[str]:
     ]
     if fit is not None:
         b = fit.ci("params_exponent")
-        apart = b.low > a.high or b.high < a.low
-        agree = "The two disagree: trust neither far out" if apart else "The two agree within their intervals"
+        agree = "The two disagree: trust neither far out"
+        if "–" in (ends(a), ends(b)):
+            agree = "Without intervals of both nothing says whether the two agree"
+        elif not (b.low > a.high or b.high < a.low):
+            agree = "The two agree within their intervals"
         out.append(f"The law fitted to all runs says {with_interval(b)}. {agree}.")
     reasons = Counter(b.dropped.code for b in found.dropped if b.dropped is not None)
     if reasons:
@@ -159,7 +162,8 @@ def foresight(fit: ChinchillaFit) -> Foresight:
             rows.append((*start, "–", "–", "–"))
             continue
         error = f"{100 * c.error:+.2g}%".replace("-", "−")
-        rows.append((*start, error, f"{100 * c.coverage:.0f}%", f"{100 * c.width:.2g}%"))
+        inside = ("–", "–") if math.isnan(c.width) else (f"{100 * c.coverage:.0f}%", f"{100 * c.width:.2g}%")
+        rows.append((*start, error, *inside))
     level = percent(fit.settings.level, 3)
     names = (
         "fitted up to, FLOP",

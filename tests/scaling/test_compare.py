@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from scaling import ChinchillaLaw, DataError, RunTable, compare_laws, fit_chinchilla
+from scaling import ChinchillaLaw, DataError, RunTable, TooFewRunsError, compare_laws, fit_chinchilla
 from scaling.compare import TIED
+from scaling.law_names import LAWS
 from tests.scaling.fit_worlds import T, crossed
 
 
@@ -59,3 +61,42 @@ def test_an_unknown_law_is_named() -> None:
         compare_laws(runs_of(T), ["chincilla"])
     with pytest.raises(DataError, match="no law to compare"):
         compare_laws(runs_of(T), [])
+
+
+def test_runs_that_cannot_be_cut_are_told_why() -> None:
+    one = RunTable.from_arrays(params=[1e8], tokens=[1e9], loss=[3.0])
+    with pytest.raises(TooFewRunsError, match=r"arrays holds 1 run: .* runs of different compute are needed"):
+        compare_laws(one)
+    level = RunTable.from_arrays(params=[1e8, 2e8], tokens=[2e9, 1e9], loss=[3.0, 3.1])
+    with pytest.raises(TooFewRunsError, match=r"2 runs of one compute, 1.2e\+18 FLOP"):
+        compare_laws(level)
+    most = RunTable.from_arrays(params=[1e8, 2e8, 4e8], tokens=[1e9, 2e9, 1e9], loss=[3.2, 3.0, 3.1])
+    with pytest.raises(DataError, match=r"no share cuts the 3 runs .*: shares 0\.9 leave no run above"):
+        compare_laws(most, ["power"], shares=[0.9])
+    with pytest.raises(DataError, match="a share lies between 0 and 1"):
+        compare_laws(runs_of(T), ["power"], shares=[2.0])
+
+
+def test_arguments_are_refused_at_once_and_not_listed_as_refusals_of_laws() -> None:
+    for bad, message in (({"n_boot": -1}, "n_boot must be"), ({"seed": "x"}, "seed must be")):
+        with pytest.raises(DataError, match=message):
+            compare_laws(runs_of(T), ["power"], **bad)
+    with pytest.raises(DataError, match="is no function that fits"):
+        compare_laws(runs_of(T), {"mine": 3})  # type: ignore[dict-item]
+    with pytest.raises(DataError, match="no law is called 3"):
+        compare_laws(runs_of(T), [3])  # type: ignore[list-item]
+
+
+def test_laws_that_cannot_be_fitted_are_listed_with_what_they_lack() -> None:
+    """Seven runs, no unique tokens: some laws need more of one or the other, the rest are ranked."""
+    runs = runs_of(T, 0.01).select(np.linspace(0, 41, 9).astype(int))
+    found = {law.name: law for law in compare_laws(runs).laws}
+    assert set(found) == {*LAWS, TIED}
+    assert "no column unique_tokens" in found["data-constrained"].refusal
+    assert found["power"].n_cuts == 3 and not found["power"].refusal
+    assert re.search(r"\d runs? with .* are too few .*: 7 runs with 3 sizes", found["coupled"].refusal)
+    assert "6 runs are needed" in found["chinchilla"].refusal
+    assert all(law.refusal or law.n_cuts == 3 for law in found.values())
+    # An option that one law lacks is its refusal, not the end of the comparison.
+    tied = {law.name: law for law in compare_laws(runs_of(T), ["kaplan", "chinchilla"], tied=True).laws}
+    assert "has no option tied" in tied["kaplan"].refusal and tied["chinchilla"].n_cuts == 3

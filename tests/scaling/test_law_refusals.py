@@ -145,7 +145,6 @@ def test_data_without_a_penalty_are_called_that() -> None:
         ("repetition-penalty", {"B": 1e300}, "no law with these coefficients"),
         ("overtraining", {"eta": 9.0}, r"fixed\['eta'\] = 9 lies outside 0.0005 to 2"),
         ("power", {"alpha": 50.0}, r"fixed\['alpha'\] = 50 lies outside"),
-        ("chinchilla", {"alpha": 50.0}, r"fixed\['alpha'\] = 50 lies outside"),
         ("chinchilla", {"A": 1e300}, "no law with these coefficients"),
     ],
 )
