@@ -86,12 +86,14 @@ def estimate_of(draws: Array, name: str, unit: str) -> CostEstimate:
 
 
 def dollars(x: float) -> str:
-    """Write dollars: $19.42, $1,234, $5.33M."""
+    """Write dollars: $19.42, $1,234, $5.33M, $0.0004."""
     if abs(x) >= _NEVER:
         return "never"
     sign, x = ("-" if x < 0 else ""), abs(x)
     if x >= 1e6:
         return f"{sign}${format_count(x)}"
+    if 0 < x < 0.005:
+        return f"{sign}${x:.1g}"
     return f"{sign}${x:,.0f}" if x >= 1000 else f"{sign}${x:,.2f}"
 
 

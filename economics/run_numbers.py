@@ -69,7 +69,8 @@ def count(name: str, value: Any) -> float:
             raise DataError(f"{value!r} is not a number")
         return parse_count(value)
     except DataError as error:
-        raise DataError(f"{name}: {error!s:.300}", column=name) from error
+        words = str(error).replace("a decimal comma? pass decimal=','", "write the decimal point as a point")
+        raise DataError(f"{name}: {words:.300}", column=name) from error
 
 
 def hours(name: str, value: Any, *, positive: bool = False) -> float:

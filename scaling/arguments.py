@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 from scaling.intervals import check_level, check_method
 from scaling.laws.base import Array
 from scaling.runs import RunTable
@@ -186,7 +186,8 @@ def positive_count(name: str, value: float | str) -> float:
     try:
         out = parse_count(value)
     except DataError as error:
-        raise DataError(f"{name}: {error}", column=name) from error
+        words = str(error).replace("a decimal comma? pass decimal=','", "write the decimal point as a point")
+        raise DataError(f"{name}: {words}", column=name) from error
     if not (out > 0 and np.isfinite(out)):
-        raise DataError(f"{name} must be positive and finite, got {value!r}", column=name)
+        raise DataError(f"{name} must be positive and finite, got {shown(value)}", column=name)
     return out

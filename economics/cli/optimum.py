@@ -56,7 +56,7 @@ def compute(
     law: Law = None,
     flops: Flops = None,
     usd: Usd = None,
-    quantile: Quantile = 0.5,
+    quantile: Quantile = "0.5",
     unidentified: Unidentified = "raise",
     as_json: Json = False,
 ) -> int:
@@ -90,7 +90,7 @@ def inference(
     flops: Flops = None,
     usd: Usd = None,
     serving: Serving = None,
-    quantile: Quantile = 0.5,
+    quantile: Quantile = "0.5",
     unidentified: Unidentified = "raise",
     as_json: Json = False,
 ) -> int:
@@ -130,12 +130,24 @@ def data(
     builtin: Builtin = None,
     law: Law = None,
     unique: Annotated[
-        str | None, typer.Option(help="Distinct tokens there are.", rich_help_panel=GOAL, metavar="TOKENS")
+        str | None,
+        typer.Option(
+            "--unique",
+            "--unique-tokens",
+            help="Distinct tokens there are.",
+            rich_help_panel=GOAL,
+            metavar="TOKENS",
+        ),
     ] = None,
     flops: Flops = None,
     usd: Usd = None,
     worth: Annotated[
-        float, typer.Option(help="A repetition pays while its token is worth this share of a new one.")
+        float,
+        typer.Option(
+            "--worth",
+            "--worth-share",
+            help="A repetition pays while its token is worth this share of a new one.",
+        ),
     ] = 0.5,
     r_d: Annotated[
         float | None, typer.Option("--r-d", help="R_D: a repetition is worth exp(-r/R_D); 15.4 as published.")
@@ -143,7 +155,7 @@ def data(
     r_d_range: Annotated[
         str | None, typer.Option("--r-d-range", help="What R_D may as well be; 4,1e6.", metavar="LOW,HIGH")
     ] = None,
-    quantile: Quantile = 0.5,
+    quantile: Quantile = "0.5",
     unidentified: Unidentified = "raise",
     as_json: Json = False,
 ) -> int:
@@ -195,7 +207,7 @@ def loss(
         ),
     ] = None,
     hours: Annotated[str | None, typer.Option(help="The run has to end within them, such as '3 d'.")] = None,
-    quantile: Quantile = 0.5,
+    quantile: Quantile = "0.5",
     unidentified: Unidentified = "raise",
     as_json: Json = False,
 ) -> int:
@@ -234,7 +246,7 @@ def deadline(
     up_to: Annotated[
         str | None, typer.Option("--up-to", help="The most GPUs, in place of --n-gpus.", metavar="COUNT")
     ] = None,
-    quantile: Quantile = 0.5,
+    quantile: Quantile = "0.5",
     unidentified: Unidentified = "raise",
     as_json: Json = False,
 ) -> int:

@@ -50,7 +50,7 @@ Serving = Annotated[
 Unidentified = Annotated[
     str, typer.Option(help="What to do when the runs do not determine the answer: raise or return.")
 ]
-Quantile = Annotated[float, typer.Option(help="Which quantile of the dollars or hours counts: 0.9 is safe.")]
+Quantile = Annotated[str, typer.Option(help="Which quantile of the dollars or hours counts: 0.9 is safe.")]
 
 
 def answer(
@@ -107,12 +107,12 @@ def counts_dollars(dollars: bool, costing: Costing, *, params: bool = False, **o
     params : bool
         Whether --params has a use all the same.
     **others
-        Further such options, None where not given; the quantile is 0.5 where not given.
+        Further such options, None where not given; the quantile is "0.5" where not given.
     """
     if dollars:
         return
     idle = [name for name in given(costing) if not (params and name == "params")]
-    idle += [name for name, value in others.items() if value and (name, value) != ("quantile", 0.5)]
+    idle += [name for name, value in others.items() if value and (name, value) != ("quantile", "0.5")]
     if idle:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
         raise DataError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 
+from scaling.cli.output import as_options
+
 #: Functions that messages name -> the command that does the same.
 _COMMANDS = {
     "add_price": "economics prices add",
@@ -20,12 +22,17 @@ _ARGUMENTS = (
     "seq_len|sigma|sizes|spot|token_counts|trunks|up_to|vocab|watts"
 )
 _VALUE = re.compile(rf"(?<!--energy )\b({_ARGUMENTS})=('[^']*'|\"[^\"]*\"|\.\.\.|True\b|\$?[\w.%+-]*[\w%]|)")
+#: An argument of two words that a message begins with.
+_START = re.compile(
+    r"^(act_ckpt|checkpoint_every|code_base|deadline_hours|max_hours|mfu_kind|n_gpus|serve_tokens|seq_len|token_counts|"
+    r"unique_tokens|up_to|worth_share)\b(?![=(.])"
+)
 _NAMES = {"N": "params", "D": "tokens", "N_active": "active-params"}
 _GIVE = re.compile(r"\b([Gg]ive) (N_active|N|D|gpu|n_gpus|arch|region|price|convention|seq_len)\b")
 
 
 def as_commands(text: str) -> str:
-    """Write Python names of a message as options and commands.
+    """Write Python names of a message as options and commands; those of tables as `scaling` writes them.
 
     Examples
     --------
@@ -35,7 +42,10 @@ def as_commands(text: str) -> str:
     '`economics prices add` keeps it, and --price uses it once; give --params or arch'
     >>> as_commands("price=$28 is that of a node; energy={'watts': ...} takes power")
     '--price 28 is that of a node; --energy watts= takes power'
+    >>> as_commands("deadline_hours must be hours; say which: columns={'loss': 'val'}")
+    '--deadline-hours must be hours; say which: --columns loss=val'
     """
+    text = _START.sub(lambda m: f"--{m[1].replace('_', '-')}", as_options(text))
     text = _CALL.sub(lambda m: f"`{_COMMANDS[m[1]]}`", text).replace(" in cost()", "")
     text = _MAPPING.sub(_mapping, text)
     text = _VALUE.sub(_single, text)

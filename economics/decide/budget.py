@@ -28,6 +28,7 @@ from economics.decide.search import LARGEST, MOST_TOKENS, SMALLEST, Found, find
 from economics.decide.serving import read_serving, served_tokens
 from economics.decide.tasks import Within
 from economics.run_estimates import dollars, duration, quantiles
+from economics.run_inputs import MOST_GPUS
 from economics.run_numbers import money, whole
 from economics.run_result import RunCost
 from economics.run_search import BudgetError, RunSearch
@@ -152,7 +153,11 @@ def best_by_deadline(
     asked = _Asked(subject(fit, level, unidentified), read_quantile(quantile), 0.0, None)
     what = f"lowest loss within {duration(limit)}"
     data = plain_or_repeated(unique_tokens, repetition, worth_share)
-    counts = [whole("n_gpus", given["n_gpus"])] if up_to is None else _counts(whole("up_to", up_to))
+    counts = (
+        [whole("n_gpus", given["n_gpus"])]
+        if up_to is None
+        else _counts(whole("up_to", up_to, most=MOST_GPUS))
+    )
     tried: list[tuple[float, int]] = []
     failures: list[tuple[str, str]] = []
     options: list[Option] = []

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from scaling.laws.chinchilla import ChinchillaLaw
     from scaling.result import ChinchillaFit
 
+#: Parameters of less than any model.
+_NO_MODEL = 1e4
 #: Draws with which kinds of machine are compared before the best of them is looked at closely.
 _FEW = 500
 
@@ -197,6 +199,11 @@ def _search(
     """Return the best run on one kind of machine, and the settings with the number of GPUs."""
     s = asked.s
     guess = served_at_loss(s.law, asked.goal[0], asked.served)
+    if not guess.params >= _NO_MODEL:
+        raise DataError(
+            f"a loss of {asked.goal[0]:g} takes hardly a model ({guess.params:.2g} parameters): ask for a lower one",
+            column="loss",
+        )
 
     def near(n: float) -> float:
         d = float(tokens_for(s.law, n, asked.goal[0]))

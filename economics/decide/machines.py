@@ -120,7 +120,7 @@ def quiet_cost(settings: Mapping[str, Any], params: float, tokens: float) -> Run
 
 
 def gpus_needed(
-    N: float | str, D: float | str, hours: float | str, *, quantile: float = 0.5, **settings: Any
+    N: float | str, D: float | str, hours: float | str, *, quantile: float | str = 0.5, **settings: Any
 ) -> RunCost:
     """Return the run with the fewest GPUs that ends within some hours.
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from economics.inference import inference_cost
+from economics.run_inputs import MOST_TOKENS
 from economics.run_numbers import count
 from scaling.errors import DataError, shown
 
@@ -20,6 +21,11 @@ def served_tokens(served: Any, name: str = "served") -> float:
     if not 0.0 <= tokens < math.inf:
         raise DataError(
             f"{name} must be 0 or more tokens served over the life of the model, such as '1T'; got {shown(served)}",
+            column=name,
+        )
+    if tokens > MOST_TOKENS:
+        raise DataError(
+            f"{name} is more than anybody serves ({MOST_TOKENS:.0e} tokens at most), got {shown(served)}",
             column=name,
         )
     return tokens

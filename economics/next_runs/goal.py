@@ -17,6 +17,8 @@ from scaling.targets import Target, target_function
 from scaling.units import format_count, parse_count
 
 _SHORT = {"tokens": "ln_tokens", "params": "ln_params"}
+#: A factor that bounds nothing: a larger one is written as more than this.
+_ANYTHING = 1e9
 _EXPONENTS = {"a": "params_exponent", "b": "tokens_exponent"}
 _KNOWN = (
     "tokens@1B (the best tokens for a size), params@20B (the best size for tokens), loss@1B,20B (the loss of a run), "
@@ -85,7 +87,8 @@ class Goal:
         if not self.by_factor:
             return f"± {half_width:.2g}" if math.isfinite(half_width) else "± infinity"
         if half_width >= 1e4:
-            return "x/÷ infinity" if math.isinf(half_width) else f"x/÷ {half_width:.0e}"
+            more = "+" if _ANYTHING < half_width < math.inf else ""
+            return "x/÷ infinity" if math.isinf(half_width) else f"x/÷ {min(half_width, _ANYTHING):.0e}{more}"
         return f"x/÷ {half_width:.3g}" if half_width > 1.2 else f"x/÷ {half_width:.4g}"
 
     def flops(self, law: ChinchillaLaw) -> float | None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from economics.run_estimates import duration
+from economics.run_inputs import MOST_TOKENS
 from economics.token_cost import TokenCost, token_cost
 from scaling.architecture import Arch, Count
 from scaling.design import COOLDOWN, Candidates, grid_candidates
@@ -25,6 +27,8 @@ _SIZES, _STEP = 8, 1.5
 #: Where no runs say it: smallest size and token count, and tokens per parameter that count as ordinary.
 _SMALLEST, _FEWEST = 10e6, 100e6
 _RATIO = (2.0, 1000.0)
+#: Nobody trains a larger one.
+_LARGEST = 1e14
 #: How far above the runs at hand to look, as a factor of size and of tokens.
 _REACH = 4.0
 #: Of a budget that one run may take.
@@ -114,9 +118,11 @@ def read_range(name: str, value: Any) -> tuple[float, float] | None:
         raise DataError(
             f"{name} must be a pair, smallest and largest, got {shown(value)}", column=name
         ) from error
-    if not 1 <= low <= high < math.inf:
+    most = _LARGEST if name == "sizes" else MOST_TOKENS
+    if not 1 <= low <= high <= most:
         raise DataError(
-            f"{name} must be a pair from 1 on, smallest and largest, got {shown(value)}", column=name
+            f"{name} must be a pair from 1 to {most:.0e}, smallest and largest, got {shown(value)}",
+            column=name,
         )
     return low, high
 
@@ -175,9 +181,10 @@ def make_pool(
     if max_hours is not None:
         kept &= pace * counts <= max_hours
         if not kept.any():
+            shortest = duration(float((pace * counts).min()))
             raise DataError(
-                f"no run ends within {max_hours:g} h: the shortest takes {float((pace * counts).min()):.3g} h. Give "
-                "more hours, more GPUs, or smaller sizes= or token_counts=.",
+                f"no run ends within {duration(max_hours)}: the shortest takes {shortest}. "
+                "Give more hours, more GPUs, or smaller sizes= or token_counts=.",
                 column="max_hours",
             )
     if not kept.any():

@@ -32,7 +32,7 @@ COSTS = ("n_gpus", "mfu", "price", "market", "checkpoint_every", "seq_len", "ove
 @pytest.fixture(scope="module")
 def fit():
     n, d, loss = scattered(60, seed=1)
-    return fit_chinchilla(params=n, tokens=d, loss=loss, n_boot=20)
+    return fit_chinchilla(params=n, tokens=d, loss=loss, n_boot=40)
 
 
 def calls(fit: Any) -> list[tuple[Any, dict[str, Any], tuple[str, ...]]]:
