@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.benchmarks import tables
+from experiments.benchmarks import law_coverage, tables
 from experiments.benchmarks.coverage import OPTIMUM, Study, grid, measure, studies, table
 from experiments.benchmarks.fit_speed import GRID, Scipy, fresh_process, race_bootstrap, race_global
 from scaling import datasets, fit_chinchilla, load_runs
@@ -56,6 +56,19 @@ def test_coverage_is_measured_and_written_up() -> None:
     text = table([one])
     assert text.count("\n") == 2 and "| tiny | 3 | 95% |" in text
     assert len({s.name for s in studies()}) == len(studies())
+
+
+def test_coverage_of_other_laws_is_measured_and_written_up() -> None:
+    every = law_coverage.studies()
+    assert len({s.name for s in every}) == len(every)
+    assert {s.law for s in every} == {"data-constrained", "repetition-penalty", "coupled", "overtraining"}
+    study = next(s for s in every if s.name == "over-training, 5 sizes x 5 D")
+    one, again = (law_coverage.measure(study, worlds=2, n_boot=20) for _ in range(2))
+    assert (one.covered, one.spread) == (again.covered, again.spread) and one.refused == 0
+    assert set(one.covered) == {"E", "a", "b", "eta", "loss beyond"}
+    assert "| over-training, 5 sizes x 5 D | 25 | 2 |" in law_coverage.table([one])
+    assert law_coverage.by_chance(10**9) == pytest.approx(0.95, abs=1e-8)
+    assert law_coverage.by_chance(200) == pytest.approx(1 - 2 * (1 + 0.025 * 199) / 201)
 
 
 def test_tables_go_between_their_markers(tmp_path: Path) -> None:
