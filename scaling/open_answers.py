@@ -30,7 +30,8 @@ class OpenForm:
     """L(N, D) = E + (A/N^alpha + B/D^beta)^k with k unknown, after the runs of a fit and published laws.
 
     Values are medians of the posterior of `scaling.open_form`, intervals its central ones. They hold what other
-    people's laws say as well as these runs: where the runs say little they say about what those laws do.
+    people's laws say as well as these runs: where the runs say little they say about what those laws do. Those are
+    laws of text; losses of other sources (see `experiments/ladders`, a Markov source) are pulled towards them.
 
     Parameters
     ----------

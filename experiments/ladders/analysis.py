@@ -16,6 +16,7 @@ from experiments.x1.law import fit_or_refusal, held_out, inside, load, noise, su
 from scaling import fit_coupled
 from scaling.errors import NotIdentifiedError, ScalingError
 from scaling.estimate import Estimate
+from scaling.open_form import PUBLISHED
 from scaling.result import ChinchillaFit
 from scaling.runs import RunTable
 
@@ -52,6 +53,7 @@ def analyse(points: Path, truth: dict[str, Any] | None = None) -> tuple[dict[str
     }  # fmt: skip
     if truth is not None:
         content["truth"] = truth | _recovered(fit, truth)
+        content["open_form"] = _with_published_laws(fit, truth)
     return content, fit if isinstance(fit, ChinchillaFit) else None
 
 
@@ -79,6 +81,16 @@ def form(runs: RunTable, truth: dict[str, Any] | None) -> dict[str, Any]:
         "estimates": {name: estimate.to_dict() for name, estimate in found.items()},
     }  # fmt: skip
     return out if truth is None else out | _held_by(found["E"], truth)
+
+
+def _with_published_laws(fit: ChinchillaFit | Any, truth: dict[str, Any]) -> dict[str, Any] | None:
+    """Return E with the form open under what published laws say, and the exponents it is told and the runs show."""
+    if not isinstance(fit, ChinchillaFit):
+        return None
+    found, exponents = fit.open_form.ci("E"), (fit.law.alpha, fit.law.beta)
+    return _held_by(found, truth) | {
+        "E": found.to_dict(), "told": PUBLISHED.exponent, "shown": [float(x) for x in exponents],
+    }  # fmt: skip
 
 
 def edges(points: Path) -> list[str]:
