@@ -83,6 +83,8 @@ def test_the_task_has_what_it_needs():
     # the cap holds on the dearest machine that may be rented
     config = Config.read(FOLDER / "a100.toml", f"cap_usd={run['envs']['CAP_USD']}")
     assert config.usd_per_hour >= run["resources"]["max_hourly_cost"] and config.cap_usd == 15
+    # an idle machine is given back before it is taken for gone; two minutes for the last copy of its journal
+    assert config.gone_after_s >= 60 * run["resources"]["autostop"]["idle_minutes"] + 120
 
 
 @pytest.mark.skypilot
