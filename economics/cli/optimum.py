@@ -17,7 +17,9 @@ from economics.cli.optimum_shared import (
     Serving,
     Source,
     Unidentified,
+    Unique,
     Usd,
+    Worth,
     answer,
     checked,
     counts_dollars,
@@ -129,26 +131,10 @@ def data(
     source: Source = None,
     builtin: Builtin = None,
     law: Law = None,
-    unique: Annotated[
-        str | None,
-        typer.Option(
-            "--unique",
-            "--unique-tokens",
-            help="Distinct tokens there are.",
-            rich_help_panel=GOAL,
-            metavar="TOKENS",
-        ),
-    ] = None,
+    unique: Unique = None,
     flops: Flops = None,
     usd: Usd = None,
-    worth: Annotated[
-        float,
-        typer.Option(
-            "--worth",
-            "--worth-share",
-            help="A repetition pays while its token is worth this share of a new one.",
-        ),
-    ] = 0.5,
+    worth: Worth = 0.5,
     r_d: Annotated[
         float | None, typer.Option("--r-d", help="R_D: a repetition is worth exp(-r/R_D); 15.4 as published.")
     ] = None,

@@ -47,6 +47,24 @@ Serving = Annotated[
         metavar="NAME=VALUE",
     ),
 ]
+Unique = Annotated[
+    str | None,
+    typer.Option(
+        "--unique",
+        "--unique-tokens",
+        help="Distinct tokens there are.",
+        rich_help_panel=GOAL,
+        metavar="TOKENS",
+    ),
+]
+Worth = Annotated[
+    float,
+    typer.Option(
+        "--worth",
+        "--worth-share",
+        help="A repetition pays while its token is worth this share of a new one.",
+    ),
+]
 Unidentified = Annotated[
     str, typer.Option(help="What to do when the runs do not determine the answer: raise or return.")
 ]
