@@ -49,6 +49,10 @@ def check(config: Any) -> None:
             column="tokens",
         )
     parse_faults(config.inject)
+    for name, whole in (("heads", "d_model"), ("kv_heads", "heads")):
+        part, total = getattr(config, name), getattr(config, whole)
+        if part and total % part:
+            raise ConfigError(f"{whole} = {total} is not a multiple of {name} = {part}", column=name)
     arch = config.arch(config.vocab or 2)
     if arch.head_dim % 2:
         raise ConfigError(

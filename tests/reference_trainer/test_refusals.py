@@ -30,6 +30,8 @@ def data(tmp_path_factory):
         ("depth=2", "no key 'depth'; the keys are attention"),
         ("layers=inf", "layers is a whole number"),
         ("precision=fp16", "auto, fp32 or bf16"),
+        ("heads=5", "d_model = 16 is not a multiple of heads = 5"),
+        ("kv_heads=3", "heads = 4 is not a multiple of kv_heads = 3"),
         ("device=tpu", "one of auto, cpu, cuda"),
         ("lr=inf", "lr must be finite"),
         ("eps=inf", "eps must be finite"),
