@@ -73,8 +73,11 @@ def fit_data_constrained(
 
     Notes
     -----
-    For 182 runs, on one core: with the base law held 0.3 s, and 10 s for 1,000 refits; with it free 2 s, and
-    0.15 s for every refit.
+    For 182 runs, on one core: with the base law held 0.3 s, and 6 s for 1,000 refits; with it free 0.6 s, and
+    0.1 s for every refit.
+
+    On 90 runs with 1% noise that determine the law, 95% intervals hold the truth in 92 to 96% of worlds with the base
+    law held and in 97 to 99% with it free: see `LawFit.ci`.
 
     Examples
     --------
@@ -137,6 +140,11 @@ def fit_repetition_penalty(
     ------
     DataError, NotIdentifiedError, TooFewRunsError
         As in `fit_data_constrained`.
+
+    Notes
+    -----
+    On 90 runs with 1% noise that determine the law, 95% intervals hold the truth in 95 to 97% of worlds with the base
+    law held and in 95 to 100% with it free (kappa always): see `LawFit.ci`.
     """
     check_table(runs)
     held = with_base(base, held_coefficients(fixed))

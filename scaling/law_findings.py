@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scaling.findings import Finding
-from scaling.law_fit import open_ends
 from scaling.laws.base import quiet
 from scaling.laws.extended import Extra
 from scaling.laws.power_sum import EXPONENT_BOX
+from scaling.open_ends import open_ends
 from scaling.verdicts import CONDITION_ERROR, CONDITION_WARN
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: An interval this many times wider than what counts as wide says nothing.
 _HOPELESS = 10.0
 _FEW_UNITS = 10
+#: Draws that must lie outside of an interval, one at either end.
+_TAIL_DRAWS = 2.0
 _FAILED_SHARE, _USELESS_SHARE = 0.02, 0.4
 _NEAR_BASIN = 0.05
 #: Ratio of the ends of an exponent's interval from which it is weakly identified; ten times that says nothing.
@@ -68,6 +70,16 @@ def law_findings(fit: LawFit, second: Any, extras: Sequence[Extra]) -> tuple[Fin
     n = np.size(getattr(fit.draws, fit.law.COEFFICIENTS[0]))
     if not n:
         out.append(Finding("no_draws", "warning", "No bootstrap was made: nothing here has an interval.", {}))
+    elif n * (1 - fit.level) < _TAIL_DRAWS:
+        least = int(np.ceil(_TAIL_DRAWS / (1 - fit.level)))
+        out.append(
+            Finding(
+                "few_draws",
+                "warning",
+                f"{n} refits cannot place the ends of a {100 * fit.level:g}% interval: n_boot={least} or more can.",
+                {"n_draws": n, "needed": least},
+            )
+        )
     for extra in (*_exponents(fit, stuck), *extras):
         if extra.name not in fit.fixed:
             out += _scale_findings(fit, extra)

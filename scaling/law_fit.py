@@ -13,7 +13,7 @@ from scaling.estimate import Estimate
 from scaling.findings import Finding
 from scaling.intervals import IntervalMethod, check_level, estimate
 from scaling.laws.base import Array, Index
-from scaling.laws.extended import Extra
+from scaling.open_ends import open_ends
 from scaling.runs import RunTable
 from scaling.solver import Certificate
 
@@ -118,8 +118,10 @@ class LawFit:
         Raises
         ------
         DataError
-            The law needs a column that the table lacks.
+            The law needs a column that the table lacks, or `runs` is no table.
         """
+        if not isinstance(runs, RunTable):
+            raise DataError(f"runs must be a RunTable, got {type(runs).__name__}", column="runs")
         return np.asarray(self.law.loss(*(column(runs, name) for name in self.variables)))
 
     # --- numbers with intervals ------------------------------------------------------------------
@@ -131,6 +133,13 @@ class LawFit:
         ------
         DataError
             For a name that is none of the law's coefficients.
+
+        Notes
+        -----
+        With some dozens of runs whose noise is far above `delta` the bootstrap is too wide: 95% intervals hold the
+        truth in 97 to 99% of worlds. ``interval="bias-corrected"`` comes nearer to 95%; so does a `delta` of twice
+        the noise, with narrower intervals, at the price of trusting outliers more (experiments/benchmarks,
+        "Coverage of intervals of other laws").
         """
         names = self.law.COEFFICIENTS
         if name not in names:
@@ -244,28 +253,6 @@ class LawFit:
         )
         # No loss and no coefficient is negative: an interval stretched past zero ends there.
         return replace(out, low=max(out.low, 0.0)) if np.size(draws) else out
-
-
-def open_ends(extra: Extra, value: float, draws: Array, level: float) -> tuple[bool, bool]:
-    """Tell whether the interval of a further coefficient reaches the lower and the upper edge of the search.
-
-    Parameters
-    ----------
-    extra : Extra
-        The coefficient, with its edges.
-    value : float
-        Its estimate.
-    draws : array, shape (R,)
-        Its draws, of which more than the tail of the interval must lie at an edge.
-    level : float
-        Coverage of the interval.
-    """
-    if extra.moved:
-        return False, False
-    at = (draws <= extra.low * 1.01, draws >= extra.high / 1.01)
-    tail = (1 - level) / 2
-    low, high = (bool(draws.size) and float(np.mean(a)) > tail for a in at)
-    return low or value <= extra.low * 1.01, high or value >= extra.high / 1.01
 
 
 def column(runs: RunTable, name: str) -> Array:

@@ -53,7 +53,8 @@ def fit_power_law(
         Fewer runs than coefficients plus one, or fewer than 3 distinct x.
     """
     check_table(runs)
-    x = {"flops": runs.compute, "params": runs.params, "tokens": runs.tokens}.get(variable)
+    columns = {"flops": runs.compute, "params": runs.params, "tokens": runs.tokens}
+    x = columns.get(variable) if isinstance(variable, str) else None
     if x is None:
         raise DataError(f"variable {variable!r} is none of flops, params, tokens", column="variable")
     held = held_coefficients(fixed)

@@ -55,7 +55,8 @@ def fit_overtraining(
     Notes
     -----
     The law is that of Hoffmann et al. with alpha = beta = 2 eta, so this is the same fit as
-    ``fit_chinchilla(tied=True)``, to the last digits.
+    ``fit_chinchilla(tied=True)``, to the last digits. On 25 to 49 runs with 1% noise, 95% intervals hold the truth in
+    98 to 99% of worlds: see `LawFit.ci`.
 
     Examples
     --------

@@ -64,7 +64,7 @@ def test_exact_runs_give_the_law_back_in_any_unit(name: str) -> None:
     data = columns(name)
     plain = fit_law(name, RunTable.from_arrays(**data), n_boot=6)
     assert isinstance(plain, LawFit)
-    assert {f.code for f in plain.findings} <= {"plain_law"}, plain.findings
+    assert {f.code for f in plain.findings} <= {"plain_law", "few_draws"}, plain.findings
     same(plain, TRUTHS[name])
     for unit in (1e-3, 1e3):
         fit = fit_law(name, RunTable.from_arrays(**(data | {"loss": unit * data["loss"]})), n_boot=0)
@@ -187,3 +187,17 @@ def test_a_base_that_is_no_law() -> None:
             fit_law("data-constrained", table("data-constrained"), base=base)
     with pytest.raises(DataError, match=r"fixed\['E'\] = 50.0 is not below the smallest loss"):
         fit_law("data-constrained", table("data-constrained"), base=ChinchillaLaw(50.0, 1.0, 1.0, 0.3, 0.3))
+
+
+def test_draws_too_few_for_an_interval_are_told() -> None:
+    runs = table("overtraining", loss=columns("overtraining")["loss"] * wiggle(60))
+    fit = fit_law("overtraining", runs, n_boot=3)
+    assert isinstance(fit, LawFit) and fit.verdict == "weak"
+    found = fit.finding("few_draws")
+    assert (
+        found is not None and "3 refits cannot place the ends of a 95% interval: n_boot=40" in found.message
+    )
+    with pytest.raises(DataError, match="runs must be a RunTable, got NoneType"):
+        fit.fitted(None)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="none of flops, params, tokens"):
+        fit_law("power", runs, variable=["flops"])
