@@ -54,7 +54,7 @@ def surface(
     k = max(part.size for row in rows for part in row)
     columns = [np.stack([np.broadcast_to(row[i], k) for row in rows], axis=1) for i in range(len(rows[0]))]
     found = Surface(x.astype(np.float64), *columns)
-    return Unsaved.of(found, runs) if any(unsaved(run.plan) for run in runs) else found
+    return Unsaved.of(found, runs) if any(unsaved(run) for run in runs) else found
 
 
 def _parts(start: RunCost, run: RunCost) -> list[Array]:

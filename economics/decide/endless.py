@@ -8,7 +8,6 @@ from typing import Any
 
 from economics.decide.machines import hours_quantile, quiet_cost
 from economics.run_estimates import dollars, duration
-from economics.run_plan import RunPlan
 from economics.run_result import RunCost
 from economics.run_search import BudgetError
 from scaling.errors import DataError
@@ -24,8 +23,14 @@ _NEVER = 1e15
 _LEAST, _HALVINGS, _RATIO = 1e12, 30, 20.0
 
 
-def unsaved(plan: RunPlan) -> bool:
-    """Whether work is lost in so large pieces that a run of twice the tokens takes more than twice the money."""
+def unsaved(run: RunCost) -> bool:
+    """Whether work is lost in so large pieces that a run of twice the tokens takes more than twice the money.
+
+    With the best interval between saves it never is: a run of many of them takes so much for each.
+    """
+    plan, asked = run.plan, run.asked["checkpoint_every"]
+    if isinstance(asked, str) and asked == "optimal":
+        return False
     every = math.inf if plan.interval is None else plan.interval
     return plan.interrupted and (plan.preempted + plan.faults) * every > _MANY
 
@@ -38,7 +43,7 @@ def flops_within(limit: float, settings: Mapping[str, Any], of: Callable[[RunCos
     """
     given = dict(settings) if settings.get("n_gpus") is not None else {**settings, "n_gpus": 8}
     run = quiet_cost(given, 1e9, 1e12)
-    if not unsaved(run.plan):
+    if not unsaved(run):
         return limit * 6e21 / of(run)
     saved = quiet_cost({**given, "checkpoint_every": "optimal"}, 1e9, 1e12)
     low, high = math.log(_LEAST), math.log(max(limit * 6e21 / of(saved), 2 * _LEAST))
@@ -49,12 +54,12 @@ def flops_within(limit: float, settings: Mapping[str, Any], of: Callable[[RunCos
     return math.exp(low)
 
 
-def refuse_unsaved(plan: RunPlan, hours: float) -> None:
+def refuse_unsaved(run: RunCost, hours: float) -> None:
     """Refuse a run that is reckoned by the price of its tokens where they have none.
 
     Parameters
     ----------
-    plan : RunPlan
+    run : RunCost
         On the machines meant.
     hours : float
         What the longest of its runs takes.
@@ -64,8 +69,8 @@ def refuse_unsaved(plan: RunPlan, hours: float) -> None:
     DataError
         It saves nothing, or too seldom, for a run so long.
     """
-    rate = plan.preempted + plan.faults
-    if unsaved(plan) and rate * hours > _MANY:
+    rate = run.plan.preempted + run.plan.faults
+    if unsaved(run) and rate * hours > _MANY:
         raise DataError(
             f"a machine is lost every {duration(1.0 / rate)}, and a run of {duration(hours)} without saves on the way "
             "costs more for each token the longer it is: this is reckoned by what a token costs. Give "
@@ -92,7 +97,7 @@ def refuse_endless(run: RunCost, quantile: float, limit: float, of: str) -> None
         It saves too seldom, and in one case of ten takes more than ten times the limit.
     """
     plan, often = run.plan, max(quantile, 0.9)
-    if not unsaved(plan):
+    if not unsaved(run):
         return
     took = run.usd_quantile(often) if of == "usd" else hours_quantile(run, often)
     if took <= _ENDLESS * limit:

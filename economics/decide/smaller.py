@@ -138,7 +138,7 @@ def smaller_model(
         quiet_cost(machines, *run) for run in ((n0, d0), (n, base.tokens.value), (n, 1.0))
     )
     for run in (before, after):
-        refuse_unsaved(run.plan, float(np.median(run.outcome.work)))
+        refuse_unsaved(run, float(np.median(run.outcome.work)))
     prices = [server(size, machines, about) for size in (n0, n)]
     assert prices[0] is not None and prices[1] is not None
     was, fixed, spent = (np.atleast_1d(r.outcome.total_usd) for r in (before, start, after))

@@ -133,8 +133,9 @@ def suggest(
         tokens=read_range("token_counts", token_counts), trunks=whole("trunks", trunks, least=1, most=64),
         max_hours=None if max_hours is None else hours("max_hours", max_hours, positive=True), settings=asked,
     )  # fmt: skip
-    plan = cost(arch=pool.sizes[0].arch, D=1e9, **asked).plan
-    refuse_unsaved(plan, pool.longest_hours)
+    one = cost(arch=pool.sizes[0].arch, D=1e9, **asked)
+    plan = one.plan
+    refuse_unsaved(one, pool.longest_hours)
     bill = Bill(pool, start_cost(pool.sizes[0].arch, **asked))
     if limit is not None:
         bill.require(limit)

@@ -163,7 +163,7 @@ class Yard:
         key = (_name(machine), str(machine["market"]))
         if key not in self._rates:
             found = flops_within(usd, machine, lambda run: run.usd.value)
-            if unsaved(quiet_cost({**machine, "n_gpus": machine.get("n_gpus") or 8}, 1e9, 1e12).plan):
+            if unsaved(quiet_cost({**machine, "n_gpus": machine.get("n_gpus") or 8}, 1e9, 1e12)):
                 return found
             self._rates[key] = found / usd
         return usd * self._rates[key]
@@ -211,7 +211,7 @@ class Yard:
         """Return the run of a size whose cost is the money: steps of the secant from `near`, starts at `floor`."""
         n, d = near
         run = quiet_cost(counted, n, d)
-        if unsaved(run.plan):
+        if unsaved(run):
             search = RunSearch(
                 usd, lambda r: r.usd_quantile(quantile), counted, lambda r, spent: too_dear(r, spent, usd)
             )

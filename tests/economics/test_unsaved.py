@@ -125,6 +125,13 @@ def test_what_a_token_costs_is_no_question_without_saves():
     with pytest.raises(DataError, match="checkpoint_every='optimal'"):
         suggest(None, 50, sigma=0.003, **BARE)
     assert suggest(None, 5, sigma=0.003, max_hours="15 min", n_laws=3, **BARE).usd.value < 6
+    many = {
+        **BARE,
+        "checkpoint_every": "optimal",
+        "n_gpus": 256,
+        "gpu": "H100 SXM",
+    }  # lost every 6 minutes, but saved
+    assert suggest(None, 3000, sigma=0.003, n_laws=3, **many).runs
     with pytest.raises(DataError, match="checkpoint_every='optimal'"):
         smaller_model(T, "50M", like=("100M", "2B"), n_gpus=1, **BARE)
 
