@@ -9,7 +9,7 @@ from typing import Any
 
 from economics.billing import Charge, Session, amount
 from economics.run_numbers import plain
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 _STATE_VERSION = 1
 AHEAD_S = 5.0  # a journal is written so far ahead: an instance that died may count so much too long, never too short
@@ -211,10 +211,10 @@ def _end(session: Session, given: float, latest: float, now: float) -> float:
 def _read(state: Mapping[str, Any]) -> tuple[float, float, list[Session], list[Charge]]:
     """Read and check what `Bill.state` wrote."""
     if not isinstance(state, Mapping) or "version" not in state:
-        raise DataError(f"this is no state of a budget guard: {str(state)[:80]}", column="state")
+        raise DataError(f"this is no state of a budget guard: {shown(state)}", column="state")
     if plain(state["version"]) != _STATE_VERSION:
         raise DataError(
-            f"state of version {state['version']!r:.80}; this code reads {_STATE_VERSION}", column="state"
+            f"state of version {shown(state['version'])}; this code reads {_STATE_VERSION}", column="state"
         )
     try:
         latest = amount("latest", state["latest"])
@@ -237,7 +237,7 @@ def _session(
 ) -> Session:
     """Check one instance of a state."""
     if not isinstance(instance, str):
-        raise DataError(f"instance must be a name, got {instance!r:.80}", column="instance")
+        raise DataError(f"instance must be a name, got {shown(instance)}", column="instance")
     granularity = amount("billing_granularity", billing_granularity, positive=True)
     end = None if ended_at is None else amount("ended_at", ended_at)
     seen = None if seen_at is None else amount("seen_at", seen_at)

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from economics.errors import EconomicsError
 from economics.run_numbers import hours as read_hours, plain
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 #: Billing granularities people name, in seconds.
 GRANULARITIES = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
@@ -223,7 +223,7 @@ def quantile_of(plan: object, quantile: float) -> float:
     draws = sorted(_hours(x, plan) for x in given)
     if not draws:
         raise DataError(
-            f"hours of a plan are a number, draws or an estimate, got {plan!r:.80}", column="hours"
+            f"hours of a plan are a number, draws or an estimate, got {shown(plan)}", column="hours"
         )
     position = q * (len(draws) - 1)
     below = int(position)
@@ -236,7 +236,8 @@ def _hours(value: object, plan: object) -> float:
     number = plain(value)
     if not 0.0 <= number < math.inf:
         raise DataError(
-            f"hours of a plan are finite and not negative, got {value!r} in {plan!r:.80}", column="hours"
+            f"hours of a plan are finite and not negative, got {shown(value)} in {shown(plan)}",
+            column="hours",
         )
     return number
 
@@ -249,7 +250,7 @@ def fraction_between(name: str, value: object) -> float:
         text, scale = text.removesuffix("%"), 0.01
     number = amount(name, text) * scale
     if number > 1.0:
-        raise DataError(f"{name} must lie between 0 and 1, got {value!r}", column=name)
+        raise DataError(f"{name} must lie between 0 and 1, got {shown(value)}", column=name)
     return number
 
 
@@ -258,7 +259,7 @@ def granularity_s(value: float | str) -> float:
     if isinstance(value, str):
         if value not in GRANULARITIES:
             raise DataError(
-                f"billing_granularity {value!r:.80}: give seconds or one of {', '.join(GRANULARITIES)}",
+                f"billing_granularity {shown(value)}: give seconds or one of {', '.join(GRANULARITIES)}",
                 column="billing_granularity",
             )
         return GRANULARITIES[value]
@@ -270,7 +271,7 @@ def amount(name: str, value: object, *, positive: bool = False) -> float:
     number = plain(value)
     if not 0.0 <= number < math.inf or (positive and number == 0.0):
         what = f"a number {'above' if positive else 'from'} 0{'' if positive else ' on'}"
-        raise DataError(f"{name} must be {what}, got {value!r:.80}", column=name)
+        raise DataError(f"{name} must be {what}, got {shown(value)}", column=name)
     return number
 
 

@@ -28,7 +28,7 @@ from economics.billing import (
 )
 from economics.journal import Journal
 from economics.run_numbers import count, flag, name_of
-from scaling.errors import DataError
+from scaling.errors import DataError, shown
 
 
 class BudgetGuard(Account):
@@ -281,7 +281,7 @@ class BudgetGuard(Account):
         missing = {"bill", "longest_step_s", "refused"} - set(state if isinstance(state, Mapping) else ())
         if missing:
             words = ", ".join(sorted(missing))
-            raise DataError(f"a guard's state has {words}: {state!r:.80}", column="state")
+            raise DataError(f"a guard's state has {words}: {shown(state)}", column="state")
         longest = amount("longest_step_s", state["longest_step_s"])
         self._bill.resume(state["bill"], previous_ended_at)
         self._longest_s = max(self._longest_s, longest)

@@ -228,7 +228,7 @@ def read_dtype(dtype: str) -> str:
     known = _DTYPES.get(str(dtype).casefold().removeprefix("torch."))
     if known is None:
         raise DtypeError(
-            f"no dtype is called {dtype!r}: use {', '.join(DTYPES)}", available=DTYPES, column="dtype"
+            f"no dtype is called {shown(dtype)}: use {', '.join(DTYPES)}", available=DTYPES, column="dtype"
         )
     return known
 

@@ -15,6 +15,7 @@ from economics.errors import AmbiguousGPU, PriceError, UnknownGPU
 from economics.gpu_names import from_instance, resolve
 from economics.hardware import GPU, gpu
 from economics.price_rows import PriceRow, Quote, market_kind, read_date, read_number
+from scaling.errors import shown
 from scaling.findings import Finding
 
 #: Codes of the nine defects, in the order in which they are looked for.
@@ -85,7 +86,8 @@ class _Draft:
 
     def finding(self, code: str, message: str, **evidence: Any) -> Finding:
         where = f"{self.quote.where}: " if self.quote.where else ""
-        name = f"{self.quote.provider or 'a quote'} {self.quote.gpu}".strip()
+        part = self.quote.gpu if isinstance(self.quote.gpu, str) else shown(self.quote.gpu)
+        name = f"{self.quote.provider or 'a quote'} {part}".strip()
         return Finding(code, "error", f"{where}{name}: {message}", {**self.quote.evidence(), **evidence})
 
 
@@ -93,7 +95,7 @@ def _check_date(draft: _Draft) -> Finding | None:
     day = read_date(draft.quote.date)
     if day is None:
         return draft.finding(
-            "price_date", f"no date ({draft.quote.date!r}): a price without a day is no fact."
+            "price_date", f"no date ({shown(draft.quote.date)}): a price without a day is no fact."
         )
     if day > draft.context.today:
         return draft.finding("price_date", f"dated {day}, which is after today ({draft.context.today}).")
@@ -104,10 +106,10 @@ def _check_date(draft: _Draft) -> Finding | None:
 
 def _check_currency(draft: _Draft) -> Finding | None:
     quote = draft.quote
-    shown = _CURRENCY.search(f"{quote.price} {quote.price_per_gpu} {quote.currency or ''}")
-    if shown:
+    named = _CURRENCY.search(f"{quote.price} {quote.price_per_gpu} {quote.currency or ''}")
+    if named:
         return draft.finding(
-            "price_currency", f"{quote.price} is in {shown[0]}: convert it and note the rate and its day."
+            "price_currency", f"{quote.price} is in {named[0]}: convert it and note the rate and its day."
         )
     if quote.currency is None and quote.provider in FOREIGN:
         return draft.finding(
@@ -115,7 +117,7 @@ def _check_currency(draft: _Draft) -> Finding | None:
             f"lists in {FOREIGN[quote.provider]}, and the quote does not say that it was converted.",
         )
     if quote.currency is not None and quote.currency.upper() not in ("USD", "US$", "$"):
-        return draft.finding("price_currency", f"currency {quote.currency!r} is not US dollars.")
+        return draft.finding("price_currency", f"currency {shown(quote.currency)} is not US dollars.")
     return None
 
 
@@ -142,7 +144,9 @@ def _check_sku(draft: _Draft) -> Finding | None:
         return draft.finding("price_sku", f"{other[0]!r} means another part than a whole {quote.gpu}.")
     count = read_number(quote.count)
     if count is None or not 1 <= count <= MOST_GPUS or count != int(count):
-        return draft.finding("price_sku", f"{quote.count!r} GPUs an instance: no machine holds that many.")
+        return draft.finding(
+            "price_sku", f"{shown(quote.count)} GPUs an instance: no machine holds that many."
+        )
     draft.count = int(count)
     held = from_instance(quote.provider, quote.sku)
     if held and draft.part and held != draft.part.name:
@@ -187,7 +191,7 @@ def _check_sentinel(draft: _Draft) -> Finding | None:
     if draft.price is None and _CURRENCY.search(str(draft.quote.price)):
         return None  # a price, of another currency: found already
     if draft.price is None or draft.price != draft.price:
-        return draft.finding("price_sentinel", f"{draft.quote.price!r} is no price.")
+        return draft.finding("price_sentinel", f"{shown(draft.quote.price)} is no price.")
     price, per_gpu = draft.price, draft.per_gpu
     if price in SENTINELS or per_gpu in SENTINELS or price < 0:
         seen = f"{price:g} stands for 'no price', it is none."

@@ -57,7 +57,7 @@ def import_skypilot(
     """
     if not isinstance(file, str | Path) or not os.path.isfile(file):
         raise PriceError(
-            f"file must be a catalog such as aws/vms.csv, there is none at {file!r:.200}", column="file"
+            f"file must be a catalog such as aws/vms.csv, there is none at {shown(file, 200)}", column="file"
         )
     if not (provider is None or isinstance(provider, str)):
         raise PriceError(f"provider must be a name, got {shown(provider)}", column="provider")

@@ -132,4 +132,4 @@ def _number(value: float | str | None) -> float:
     try:
         return float(str(value))
     except ValueError:
-        raise DataError(f"{value!r} is no price", column="price") from None
+        raise DataError(f"{shown(value)} is no price", column="price") from None

@@ -14,8 +14,9 @@ import pytest
 
 import economics
 from economics.plots.output import plot_data
-from scaling import Arch
+from scaling import Arch, fit_chinchilla
 from scaling.errors import ScalingError
+from tests.scaling.fit_worlds import scattered
 
 #: Wrong types, what is no number, what no table has, and text as people write it.
 ODD = (
@@ -172,6 +173,21 @@ def test_the_error_names_the_argument(function, sound, name, value):
         function(**sound | {name: value})
     assert name in str(caught.value) or name == getattr(caught.value, "column", None)
     assert len(str(caught.value)) < 1500
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_fit_in_any_place_is_named_in_one_line(tmp_path):
+    """What prints itself on a dozen lines, instead of a number or a name, at every argument there is."""
+    n, d, loss = scattered(30, seed=1)
+    fit = fit_chinchilla(params=n, tokens=d, loss=loss, n_boot=0)
+    for where, (function, sound, names) in _calls(tmp_path).items():
+        parameters = inspect.signature(function).parameters.values()
+        for name in names or [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]:
+            for odd in (fit, [fit]):
+                try:
+                    function(**sound | {name: odd})
+                except ScalingError as error:
+                    assert "\n" not in str(error) and len(str(error)) < 700, (where, name, str(error))
 
 
 @pytest.mark.parametrize("price", ["1,5", "1,50", "2,000,0"])
