@@ -66,7 +66,10 @@ def test_coverage_of_other_laws_is_measured_and_written_up() -> None:
     one, again = (law_coverage.measure(study, worlds=2, n_boot=20) for _ in range(2))
     assert (one.covered, one.spread) == (again.covered, again.spread) and one.refused == 0
     assert set(one.covered) == {"E", "a", "b", "eta", "loss beyond"}
-    assert "| over-training, 5 sizes x 5 D | 25 | 2 |" in law_coverage.table([one])
+    cells = [str(cell) for cell in law_coverage.row(one)]
+    assert cells[:4] == ["over-training, 5 sizes x 5 D", "25", "2", "200"]
+    log = f"| {' | '.join(cells)} | 7 s\n\n| law fitted | runs |\n"
+    assert law_coverage.measured(log) == {study.name: (cells, 7.0)}
     assert law_coverage.by_chance(10**9) == pytest.approx(0.95, abs=1e-8)
     assert law_coverage.by_chance(200) == pytest.approx(1 - 2 * (1 + 0.025 * 199) / 201)
 
