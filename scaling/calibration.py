@@ -3,12 +3,14 @@
 The draws of a bootstrap take the form of the law for granted, and every row for an independent witness: beyond the
 runs their 95% intervals hold 40% of what comes. The law with its form left open (`scaling.open_form`) gives up
 both. Rollouts of the table at hand, the law of the smaller runs asked for the larger ones (`scaling.rollout`), say
-on which side of it larger runs of this table fall; each counts as one observation of that against `WEIGHT`
-imagined ones that say on neither.
+on which side of it larger runs of this table fall, each counting as one observation of that against `WEIGHT`
+imagined ones that say on neither; and where they missed by more than their standard errors how much wider intervals
+must be, each as one degree of freedom against `DOF` that say no wider (the conjugate scaled inverse chi-square).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Weight of "larger runs fall on neither side" against one rollout: 1.5 to 6 score within 1% of it.
 WEIGHT = 2.0
+#: Weight of "no wider" against one rollout, in degrees of freedom: 4 to 8 score within 1%.
+DOF = 4.0
 #: No single rollout says more than this many standard errors.
 _MOST = 3.0
 #: Scatter below this is rounding of the table: four digits of a loss.
@@ -43,16 +47,19 @@ class Calibration:
         Laws with the form open, from `scaling.open_form.posterior`; fields of shape (n_draws,).
     shift : float
         Where single runs lie off their median, in standard errors of log loss.
+    inflation : float
+        Factor on the distance of the ends from the median, at least 1.
     noise : float
         Standard deviation of single runs about a law, in log loss.
     rollouts : tuple of float
-        What `shift` comes from: see `scaling.rollout.rollouts`.
+        What `shift` and `inflation` come from: see `scaling.rollout.rollouts`.
     n_runs, n_units : int
         Runs, and independent units among them.
     """
 
     draws: CoupledLaw
     shift: float
+    inflation: float
     noise: float
     rollouts: tuple[float, ...]
     n_runs: int
@@ -123,6 +130,8 @@ def calibrate(
     """
     known = evidence(fit)
     found = tuple(rollouts(known, fit.cluster, prior) if seen is None else seen)
-    shift = float(np.sum(np.clip(found, -_MOST, _MOST))) / (WEIGHT + len(found))
+    off = np.clip(np.asarray(found, dtype=float), -_MOST, _MOST)
+    shift = float(off.sum()) / (WEIGHT + len(off))
+    inflation = math.sqrt(max((DOF + float(off @ off)) / (DOF + len(off)), 1.0))
     noise = max(noise_sd(fit.residuals * fit.scale, _n_free(fit)), _ROUNDED)
-    return Calibration(posterior(known, prior), shift, noise, found, len(fit.runs), known.n_units)
+    return Calibration(posterior(known, prior), shift, inflation, noise, found, len(fit.runs), known.n_units)

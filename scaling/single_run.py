@@ -21,7 +21,7 @@ def single_run(calibration: Calibration, params: Array, tokens: Array, level: fl
 
     The middle is the median of the draws, moved by `Calibration.shift` standard errors. Each end is as far from
     it as the root of two squares: how far that end of the central interval of the draws lies from their median,
-    and the quantile of the noise.
+    times `Calibration.inflation`, and the quantile of the noise.
     """
     from scipy.special import stdtrit
 
@@ -29,5 +29,6 @@ def single_run(calibration: Calibration, params: Array, tokens: Array, level: fl
     middle, error = centre_and_error(calibration.draws, params, tokens)
     low, high = log_quantiles(calibration.draws, params, tokens, (1 - tail, tail))
     scatter = float(stdtrit(_TAILS, tail)) * calibration.noise
-    at = middle + calibration.shift * error
-    return np.stack([at - np.hypot(middle - low, scatter), at, at + np.hypot(high - middle, scatter)])
+    at, wider = middle + calibration.shift * error, calibration.inflation
+    down, up = np.hypot(wider * (middle - low), scatter), np.hypot(wider * (high - middle), scatter)
+    return np.stack([at - down, at, at + up])

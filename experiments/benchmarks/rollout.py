@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -21,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.benchmarks import tables
-from experiments.benchmarks.rollout_tables import real_tables
+from experiments.benchmarks.rollout_tables import other_tables, real_tables
 from scaling import ChinchillaFit, RunTable, ScalingError, ScalingWarning, fit_chinchilla
 from scaling.calibration import calibrate
 from scaling.foresight import cuts_at, interval_score
@@ -166,7 +167,7 @@ def table(scores: list[Score]) -> str:
         cover = {m: _coverage(own, m) for m in METHODS}
         points = {m: _points(own, m) for m in METHODS}
         if cover["calibrated"] < 0.9:
-            missed.append(f"{name} ({100 * cover['calibrated']:.0f}%)")
+            missed.append(f"{name} ({100 * cover['calibrated']:.1f}%)")
         worse = [m for m in METHODS[1:] if not points["calibrated"] < points[m]]
         if worse:
             better.append(f"{name} ({', '.join(worse)})")
@@ -197,7 +198,7 @@ def cuts(scores: list[Score]) -> str:
             s.verdict,
             f"{s.farthest:.1f}",
             f"{float(np.median(np.asarray(s.fit.calibration.draws.k))):.2f}",
-            f"{s.fit.calibration.shift:+.1f} ({len(s.fit.calibration.rollouts)})",
+            f"{s.fit.calibration.shift:+.1f}, x {s.fit.calibration.inflation:.1f} ({len(s.fit.calibration.rollouts)})",
             f"**{100 * s.covered('calibrated').mean():.0f}%**",
             f"{100 * s.covered('draws alone').mean():.0f}%",
             f"{100 * float(np.median(s.ends['calibrated'][1] - s.ends['calibrated'][0])):.1f}%",
@@ -213,7 +214,7 @@ def cuts(scores: list[Score]) -> str:
         "verdict",
         "decades",
         "k",
-        "shift (rollouts)",
+        "moved, widened (rollouts)",
         "covered",
         "draws alone",
     ]
@@ -257,6 +258,12 @@ def left_out(scores: list[Score]) -> str:
     return tables.markdown(head, rows)
 
 
+def _scores(named: Iterable[tuple[str, str, RunTable]]) -> list[Score]:
+    """Score every cut of every table at which the runs below determine a law."""
+    found = [score(family, name, runs, share) for family, name, runs in named for share in SHARES]
+    return [s for s in found if s is not None]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -264,13 +271,10 @@ def main() -> None:
     parser.add_argument("--tables", type=Path, help="folder with further public tables")
     parser.add_argument("--write", action="store_true", help="put the tables into README.md")
     args = parser.parse_args()
-    scores = [
-        found
-        for family, name, runs in real_tables(args.tables)
-        for share in SHARES
-        if (found := score(family, name, runs, share)) is not None
-    ]
+    scores = _scores(real_tables(args.tables))
     parts = {"rollout": table(scores), "rollout_left_out": left_out(scores), "rollout_cuts": cuts(scores)}
+    if args.tables is not None:
+        parts["rollout_others"] = table(_scores(other_tables(args.tables)))
     for name, text in parts.items():
         print(text, end="\n\n")
         if args.write:

@@ -65,5 +65,26 @@ def real_tables(folder: Path | None) -> Iterator[tuple[str, str, RunTable]]:
     yield "Datablations", "Datablations, one epoch", _runs(repeats[repeats["epochs"] <= 1.01])
 
 
+def other_tables(folder: Path) -> Iterator[tuple[str, str, RunTable]]:
+    """Yield tables on which no constant of the calibration was looked at: other losses of Gadre's runs, and repeats.
+
+    Raises
+    ------
+    FileNotFoundError
+        `folder` lacks one of the files: those above, or ``datablations_repeat_182_fitset.csv`` of the same source.
+    """
+    import pandas as pd
+
+    gadre = pd.read_csv(folder / "gadre_overtraining.csv")
+    losses = [c for c in gadre.columns if c.startswith("loss_") and c != "loss_c4_val"]
+    for name in dict.fromkeys(gadre["train_set"]):
+        part = gadre[gadre["train_set"] == name]
+        for column in losses:
+            yield "Gadre", f"Gadre, {name}, {column[5:]}", _runs(part.assign(loss=part[column]))
+    for file, name in (("repeat", "all"), ("repeat_182_fitset", "the authors' choice")):
+        repeats = pd.read_csv(folder / f"datablations_{file}.csv")
+        yield "Datablations", f"Datablations, four epochs, {name}", _runs(repeats[repeats["epochs"] <= 4.01])
+
+
 def _runs(frame: Any, **columns: Any) -> RunTable:
     return RunTable.from_arrays(params=frame["params"], tokens=frame["tokens"], loss=frame["loss"], **columns)

@@ -36,12 +36,16 @@ def test_larger_runs_fall_on_the_side_rollouts_show() -> None:
     assert all(r > 1 for r in up.rollouts) and up.shift > straight.shift > down.shift
 
 
-def test_rollouts_weigh_against_two_that_say_on_neither_side() -> None:
+def test_rollouts_move_and_widen_against_a_weight_that_says_neither() -> None:
     fit = fitted(*wide(0.003))
-    assert calibrate(fit, seen=()).shift == 0.0
-    assert calibrate(fit, seen=(1.0, 0.5)).shift == pytest.approx(1.5 / 4)
+    nothing, mild = calibrate(fit, seen=()), calibrate(fit, seen=(1.0, 0.5))
+    assert nothing.shift == 0.0 and nothing.inflation == mild.inflation == 1.0
+    assert mild.shift == pytest.approx(1.5 / 4)
     # One wild cut counts as three standard errors, no more.
-    assert calibrate(fit, seen=(1e9,)).shift == pytest.approx(3.0 / 3)
+    wild = calibrate(fit, seen=(1e9,))
+    assert wild.shift == pytest.approx(3.0 / 3) and wild.inflation**2 == pytest.approx((4 + 9) / 5)
+    ends = [single_run(c, np.array([2e10]), np.array([1e12]), 0.95)[:, 0] for c in (nothing, wild)]
+    assert (ends[1][2] - ends[1][0]) / (ends[0][2] - ends[0][0]) == pytest.approx(wild.inflation, rel=0.1)
     known = evidence(fit)
     assert known.n_units == 80 and known.spread == pytest.approx(np.abs(fit.residuals).sum() / 75)
 
