@@ -138,7 +138,7 @@ def studies() -> list[Study]:
     seen, far = epochs(), (2e10, 1e13, 1e11)  # three times the size, and data seen 100 times
     held = {"base": BASE}
     wide = grid((1e7, 1e10, 8), (1e8, 2e12, 8))
-    few, some = (grid((2e7, 2e9, k), (1e9, 1e11, k)) for k in (5, 7))
+    few, some, many = (grid((2e7, 2e9, k), (1e9, 1e11, k)) for k in (5, 7, 14))
     beyond, smooth = (2e10, 1e12), {"delta": 2 * NOISE}
     return [
         Study("data-constrained, base law held", 11, "data-constrained", REPEATED, seen, far, options=held),
@@ -150,6 +150,7 @@ def studies() -> list[Study]:
         Study("coupled, k = 0.6", 15, "coupled", COUPLED, wide, (1e11, 2e13), 200, 200),
         Study("over-training, 5 sizes x 5 D", 16, "overtraining", OVERTRAINED, few, beyond),
         Study("over-training, 7 sizes x 7 D", 17, "overtraining", OVERTRAINED, some, beyond),
+        Study("over-training, 14 sizes x 14 D", 18, "overtraining", OVERTRAINED, many, beyond, 300),
         Study(
             "over-training, 7 x 7, delta = 0.02",
             17,

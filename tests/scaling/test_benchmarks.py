@@ -89,6 +89,7 @@ def test_the_readme_holds_what_the_scripts_wrote() -> None:
     text = tables.README.read_text()
     for name, part in (
         ("coverage", "points of Hoffmann et al., rows"),
+        ("law_coverage", "| coupled, k = 0.6 | 64 | 200 |"),
         ("fit_speed", "4,000 bootstrap refits"),
     ):
         written = text.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0]
