@@ -106,8 +106,8 @@ class Prediction:
     mean : Estimate
         The law's loss there; its interval holds the uncertainty of the law alone.
     prediction : Estimate
-        Where a single new run would land: the law's uncertainty, enlarged by how far such laws have missed
-        larger runs, and the scatter of single runs.
+        Where a single new run would land, the form of the law left open: median and interval of
+        `scaling.calibration`, with the scatter of single runs.
     decades_outside : float
         Decades of compute beyond the runs fitted; 0 inside.
     loss_kind : str

@@ -19,10 +19,11 @@ import numpy as np
 
 from scaling.findings import Finding
 from scaling.jacobian import free_columns
+from scaling.laws.base import Array
 from scaling.laws.coupled import CoupledLaw
 from scaling.open_form import PUBLISHED, Evidence, Prior, posterior
 from scaling.residuals import noise_sd
-from scaling.rollout import FEWEST, FEWEST_BEYOND, rollouts
+from scaling.rollout import FEWEST, FEWEST_BEYOND, effective_units, rollouts
 
 if TYPE_CHECKING:
     from scaling.result import ChinchillaFit
@@ -33,6 +34,8 @@ WEIGHT = 2.0
 DOF = 4.0
 #: No single rollout says more than this many standard errors.
 _MOST = 3.0
+#: Share of the mean weight from which a row's residual counts for the noise.
+_COUNTS = 0.1
 #: Scatter below this is rounding of the table: four digits of a loss.
 _ROUNDED = 1e-4
 
@@ -53,8 +56,8 @@ class Calibration:
         Standard deviation of single runs about a law, in log loss.
     rollouts : tuple of float
         What `shift` and `inflation` come from: see `scaling.rollout.rollouts`.
-    n_runs, n_units : int
-        Runs, and independent units among them.
+    n_runs : int
+        Runs fitted.
     """
 
     draws: CoupledLaw
@@ -63,7 +66,6 @@ class Calibration:
     noise: float
     rollouts: tuple[float, ...]
     n_runs: int
-    n_units: int
 
     @property
     def finding(self) -> Finding | None:
@@ -92,18 +94,18 @@ def evidence(fit: ChinchillaFit) -> Evidence:
     """
     runs, settings = fit.runs, fit.settings
     weights = fit.weights / fit.weights.mean() * np.minimum(fit.scale / np.median(fit.scale), 1.0)
-    spread = float(np.average(np.abs(fit.residuals), weights=weights))
+    spread = float(np.average(np.abs(_residuals(fit)), weights=weights))
     spread *= len(runs) / max(len(runs) - _n_free(fit), 1)
+    units = effective_units(weights, fit.cluster)
     return Evidence(
-        runs.params,
-        runs.tokens,
-        runs.loss,
-        weights,
-        spread,
-        settings.n_clusters,
-        settings.fixed,
-        settings.tied,
+        runs.params, runs.tokens, runs.loss, weights, spread, units, settings.fixed, settings.tied
     )
+
+
+def _residuals(fit: ChinchillaFit) -> Array:
+    """Return the residuals, or where the law left the range of floats what is left without one."""
+    log_loss, off = np.log(fit.runs.loss), fit.residuals
+    return np.asarray(off if np.isfinite(off).all() else log_loss - log_loss.mean())
 
 
 def _n_free(fit: ChinchillaFit) -> int:
@@ -133,5 +135,6 @@ def calibrate(
     off = np.clip(np.asarray(found, dtype=float), -_MOST, _MOST)
     shift = float(off.sum()) / (WEIGHT + len(off))
     inflation = math.sqrt(max((DOF + float(off @ off)) / (DOF + len(off)), 1.0))
-    noise = max(noise_sd(fit.residuals * fit.scale, _n_free(fit)), _ROUNDED)
-    return Calibration(posterior(known, prior), shift, inflation, noise, found, len(fit.runs), known.n_units)
+    counts = fit.weights > _COUNTS * fit.weights.mean()
+    noise = max(noise_sd((_residuals(fit) * fit.scale)[counts], _n_free(fit)), _ROUNDED)
+    return Calibration(posterior(known, prior), shift, inflation, noise, found, len(fit.runs))

@@ -252,13 +252,23 @@ def _with_options(runs: Any, options: dict[str, Any]) -> tuple[RunTable, dict[st
     """Return the table, and the options of a fit where one was given."""
     settings = getattr(runs, "settings", None)
     if settings is None:
-        return as_table(runs, None, None, None, {}), options
-    given: dict[str, Any] = {"delta": settings.delta, "fixed": settings.fixed, "tied": settings.tied}
+        import inspect
+
+        from scaling.table import load_runs
+
+        asked = set(inspect.signature(load_runs).parameters) & set(options)
+        reading = {name: options.pop(name) for name in asked}
+        return as_table(runs, None, None, None, reading), options
+    given: dict[str, Any] = {
+        "delta": settings.delta, "fixed": settings.fixed, "tied": settings.tied, "interval": settings.interval
+    }  # fmt: skip
     if settings.weighted:
         given["weights"] = runs.weights
     if settings.sigma_used:
         # Residuals were scaled by sigma0/sigma_i of relative noise: any sigma0 gives the same scales.
         given["sigma"] = runs.runs.loss / runs.scale
-    if settings.resample == "cluster":
+    if settings.n_clusters < len(runs.runs):
         given["groups"] = runs.cluster
+    if settings.resample == "wild":
+        given["resample"] = "wild"
     return runs.runs, {**given, **options}

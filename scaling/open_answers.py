@@ -121,7 +121,7 @@ class OpenForm:
         wanted = self.fit.settings.level if level is None else check_level(level)
         shares = ((1 - wanted) / 2, 0.5, (1 + wanted) / 2)
         low, value, high = (float(v) for v in np.quantile(np.asarray(draws), shares))
-        return Estimate(value, low, high, wanted, name=name, unit=unit)
+        return Estimate(value, low, high, wanted, "median", name, unit)
 
     def _guard(self, answer: Estimate, flops: float, unidentified: Unidentified) -> None:
         guard(answer, self.fit.runs, self.fit.diagnostics, flops, unidentified, has_draws=True)

@@ -206,19 +206,17 @@ class ChinchillaFit:
     def predict(self, params: float | str, tokens: float | str, *, level: float | None = None) -> Prediction:
         """Return the loss at (params, tokens): of the law, and of one new run.
 
-        What is said of a single run does not rest on the fitted form: see `scaling.calibration`. Its middle may
-        lie off the law, mostly below; draws of the law hold 40% of larger runs in their 95% intervals.
+        What is said of a single run rests neither on the fitted form nor on a bootstrap: see
+        `scaling.calibration`. Its middle may lie off the law, mostly below.
         """
         n, d = positive_count("params", params), positive_count("tokens", tokens)
         mean = self._estimate(
             self.draws.loss(n, d), self.law.loss(n, d), "loss of the law", self.runs.loss_unit, level
         )
         away = extrapolation(self.runs, FLOPS_PER_PARAM_TOKEN * n * d)
-        single = replace(mean, name="loss of one run")
-        if self.draws.E.size:
-            ends = single_run(self.calibration, np.array([n]), np.array([d]), mean.level)
-            low, value, high = np.exp(ends[:, 0]).tolist()
-            single = replace(single, value=value, low=low, high=high)
+        ends = single_run(self.calibration, np.array([n]), np.array([d]), mean.level)
+        low, value, high = np.exp(ends[:, 0]).tolist()
+        single = replace(mean, name="loss of one run", value=value, low=low, high=high, kind="median")
         warn_if_far(f"The loss at N={format_count(n)}, D={format_count(d)}", away)
         return Prediction(n, d, mean, single, away, self.runs.loss_kind, str(self.calibration))
 
@@ -274,9 +272,9 @@ class ChinchillaFit:
     @classmethod
     def load(cls, path: str | Path) -> ChinchillaFit:
         """Read what `save` wrote."""
-        from pathlib import Path
+        from scaling.json_parts import load_text
 
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        return load_text(path, cls.from_json)
 
     # --- helpers ---------------------------------------------------------------------------------
 

@@ -21,13 +21,27 @@ _PARTICLES = 256
 _EXACT = 1e-6
 
 
-def usable_cuts(compute: Array) -> list[tuple[Mask, Mask]]:
+def effective_units(weights: Array, cluster: Index) -> float:
+    """Return how many units rows of these weights are worth: units times (sum w)^2 / (n sum w^2) (Kish 1965, 11.7).
+
+    Examples
+    --------
+    >>> effective_units(np.array([1.0, 1.0, 1.0, 0.0]), np.arange(4))
+    3.0
+    """
+    alike = float(weights.sum()) ** 2 / (len(weights) * float(weights @ weights))
+    return alike * len(np.unique(cluster))
+
+
+def usable_cuts(compute: Array, weights: Array) -> list[tuple[Mask, Mask]]:
     """Return the cuts of a table by compute that leave enough runs on both sides.
 
     Parameters
     ----------
     compute : array, shape (n,)
         FLOPs of the runs.
+    weights : array, shape (n,)
+        Their weights; a run without weight does not count.
 
     Returns
     -------
@@ -39,7 +53,7 @@ def usable_cuts(compute: Array) -> list[tuple[Mask, Mask]]:
     for share in SHARES:
         inside = decade <= np.quantile(decade, share)
         beyond = decade > decade[inside].max() + BEYOND
-        if inside.sum() < FEWEST or beyond.sum() < FEWEST_BEYOND:
+        if np.sum(weights[inside] > 0) < FEWEST or np.sum(weights[beyond] > 0) < FEWEST_BEYOND:
             continue
         if not out or inside.sum() != out[-1][0].sum():
             out.append((inside, beyond))
@@ -65,20 +79,21 @@ def rollouts(evidence: Evidence, cluster: Index, prior: Prior = PUBLISHED) -> tu
         larger runs came out worse than foreseen.
     """
     out = []
-    for inside, beyond in usable_cuts(evidence.params * evidence.tokens):
+    for inside, beyond in usable_cuts(evidence.params * evidence.tokens, evidence.weights):
         below = replace(
             evidence,
             params=evidence.params[inside],
             tokens=evidence.tokens[inside],
             loss=evidence.loss[inside],
             weights=evidence.weights[inside],
-            n_units=len(np.unique(cluster[inside])),
+            n_units=effective_units(evidence.weights[inside], cluster[inside]),
         )
         middle, error = centre_and_error(
             posterior(below, prior, _PARTICLES), evidence.params[beyond], evidence.tokens[beyond]
         )
-        missed = float(np.mean(np.log(evidence.loss[beyond]) - middle))
-        out.append(missed / max(math.sqrt(float(np.mean(error**2))), _EXACT))
+        counts = evidence.weights[beyond]
+        missed = float(np.average(np.log(evidence.loss[beyond]) - middle, weights=counts))
+        out.append(missed / max(math.sqrt(float(np.average(error**2, weights=counts))), _EXACT))
     return tuple(out)
 
 

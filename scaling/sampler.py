@@ -46,7 +46,7 @@ def sample(n_coefficients: int, log_likelihood: LogDensity, particles: int = 102
     Raises
     ------
     FloatingPointError
-        The likelihood is impossible wherever the prior puts its draws.
+        The likelihood is impossible wherever the prior puts its draws, or too narrow to be found from there.
 
     Examples
     --------
@@ -67,6 +67,8 @@ def sample(n_coefficients: int, log_likelihood: LogDensity, particles: int = 102
             at, value = _moved(rng, at, value, share, log_likelihood)
         if share >= 1.0:
             break
+    else:
+        raise FloatingPointError(f"the likelihood is too narrow: not let in after {_MOST_STEPS} steps")
     kept = []
     for move in range(1, LAST_MOVES + 1):
         at, value = _moved(rng, at, value, 1.0, log_likelihood)

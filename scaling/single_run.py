@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scaling.calibration import Calibration
 
 #: Degrees of freedom of Student's t for the scatter of single runs: `noise_sd` is robust, and so deaf to tails.
-_TAILS = 12
+TAILS = 12
 
 
 def single_run(calibration: Calibration, params: Array, tokens: Array, level: float) -> Array:
@@ -28,7 +28,7 @@ def single_run(calibration: Calibration, params: Array, tokens: Array, level: fl
     tail = (1 + level) / 2
     middle, error = centre_and_error(calibration.draws, params, tokens)
     low, high = log_quantiles(calibration.draws, params, tokens, (1 - tail, tail))
-    scatter = float(stdtrit(_TAILS, tail)) * calibration.noise
+    scatter = float(stdtrit(TAILS, tail)) * calibration.noise
     at, wider = middle + calibration.shift * error, calibration.inflation
     down, up = np.hypot(wider * (middle - low), scatter), np.hypot(wider * (high - middle), scatter)
     return np.stack([at - down, at, at + up])

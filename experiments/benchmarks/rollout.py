@@ -5,9 +5,11 @@
     python -m experiments.benchmarks.rollout --tables DIR --write
 
 Each table is cut by compute at three places: the law is fitted to the runs below and asked for every run above. No
-run above the cut is used in any way. Scored beside the interval of a single run: the draws of the law alone, and two
-intervals of one constant width about the law, split-conformal on the runs below: the residual quantile of the half of
-the runs that was not fitted, the half drawn at random (mean of four), or the larger in compute.
+run above the cut is used in its prediction; the prior of that was chosen with these tables in view, which the tables
+"left out" and "others" are to test. Scored beside the interval of a single run: the draws of the law, alone and with
+the same noise of single runs, and two intervals of one constant width about the law, split-conformal on the runs
+below: the residual quantile of the half of the runs that was not fitted, the half drawn at random (mean of four), or
+the larger in compute.
 """
 
 from __future__ import annotations
@@ -30,14 +32,16 @@ from scaling.laws.base import Array, Mask
 from scaling.laws.chinchilla import attach
 from scaling.newton import Objective
 from scaling.open_form import PUBLISHED, Prior
-from scaling.single_run import single_run
+from scaling.single_run import TAILS, single_run
 from scaling.solver import solve_global
 
 SHARES = (0.4, 0.55, 0.7)
 LEVEL = 0.95
-METHODS = ("calibrated", "draws alone", "constant, random", "constant, by compute")
+METHODS = ("calibrated", "draws alone", "draws and noise", "constant, random", "constant, by compute")
 #: What the constants of the prior are chosen from when a family of tables is left out.
-GRID = tuple(Prior(rho=rho, power=power) for rho, power in product((0.03, 0.06, 0.1), (0.45, 0.55, 0.7)))
+GRID = tuple(
+    Prior(rho=rho, power=power) for rho, power in product((0.03, 0.06, 0.1), (0.35, 0.45, 0.55, 0.7))
+)
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,7 @@ def score(family: str, name: str, runs: RunTable, share: float, n_boot: int = 30
             ("draws alone", [f.mean for f in found]),
         )
     }
+    ends["draws and noise"] = _with_noise(fit, *ends["draws alone"])
     for method, half in (
         ("constant, random", float(np.mean(wide[:-1]))),
         ("constant, by compute", wide[-1]),
@@ -127,6 +132,15 @@ def score(family: str, name: str, runs: RunTable, share: float, n_boot: int = 30
         family, name, len(below), len(above), fit.verdict, farthest, np.log(above.loss) - law, ends,
         np.log([f.prediction.value for f in found]) - law, fit, above,
     )  # fmt: skip
+
+
+def _with_noise(fit: ChinchillaFit, low: Array, high: Array) -> tuple[Array, Array]:
+    """Return the ends of an interval of the law widened by the same scatter as that of a single run."""
+    from scipy.special import stdtrit
+
+    scatter = float(stdtrit(TAILS, (1 + LEVEL) / 2)) * fit.calibration.noise
+    middle, half = (low + high) / 2, np.hypot((high - low) / 2, scatter)
+    return middle - half, middle + half
 
 
 def _halves(runs: RunTable) -> list[Mask]:

@@ -54,6 +54,8 @@ def test_particles_shed_impossible_draws_and_refuse_where_all_are() -> None:
     assert half.min() > 1.0 and half.mean() == pytest.approx(1.525, abs=0.05)  # mean of a normal beyond 1
     with pytest.raises(FloatingPointError, match="no draw"):
         sample(1, lambda u: np.full(len(u), np.nan))
+    with pytest.raises(FloatingPointError, match="too narrow"):
+        sample(1, lambda u: -1e100 * (u[:, 0] - 9.0) ** 2, 64)
 
 
 def test_draws_are_the_same_every_time() -> None:
@@ -115,6 +117,22 @@ def test_rows_count_as_one_over_rho_at_most() -> None:
     assert len(many.loss) > MOST_ROWS
     few, more = (np.subtract(*np.quantile(posterior(e).E, [0.975, 0.025])) for e in (known, many))
     assert 0.75 * few < more < 1.05 * few
+
+
+def test_of_very_many_rows_those_with_weight_are_looked_at() -> None:
+    """20,000 rows of which 60 count: the posterior is that of the 60."""
+    fit = world(1.0)
+    known = evidence(fit)
+    rng = np.random.default_rng(0)
+    far = [
+        np.exp(rng.uniform(np.log(v.min()), np.log(v.max()), 20_000)) for v in (known.params, known.tokens)
+    ]
+    many = Evidence(
+        np.r_[known.params, far[0]], np.r_[known.tokens, far[1]], np.r_[known.loss, np.full(20_000, 9.0)],
+        np.r_[known.weights, np.full(20_000, 1e-9)] * (20_056 / 56), known.spread, known.n_units, {}, False,
+    )  # fmt: skip
+    few, more = (np.quantile(posterior(e).E, [0.1, 0.5, 0.9]) for e in (known, many))
+    assert more[1] == pytest.approx(few[1], abs=0.1) and more[0] > 1.2
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from experiments.benchmarks.rollout import cuts, left_out, score, table
 from scaling import ChinchillaFit, RunTable, datasets, fit_chinchilla, load_runs
 from scaling.calibration import calibrate, evidence
 from scaling.errors import DataError
-from scaling.foresight import interval_score, leave_future_out
+from scaling.foresight import _with_options, interval_score, leave_future_out
 from scaling.laws.base import Array
 from scaling.open_form import PUBLISHED
 from scaling.single_run import single_run
@@ -70,10 +71,10 @@ def test_a_table_too_small_to_cut_says_so() -> None:
     assert fitted(*wide(0.003)).calibration.finding is None
 
 
-def test_a_fit_without_draws_is_calibrated_and_predicts_no_interval() -> None:
-    fit = fitted(*wide(0.003), n_boot=0)
-    assert len(fit.calibration.rollouts) == 2
-    assert math.isnan(fit.predict(1e9, 2e10).prediction.low)
+def test_a_fit_without_draws_says_as_much_of_a_single_run() -> None:
+    without, with_draws = (fitted(*wide(0.003), n_boot=n).predict(1e9, 2e10) for n in (0, 100))
+    assert math.isnan(without.mean.low) and without.prediction == with_draws.prediction
+    assert without.prediction.kind == "median" and without.mean.kind == "optimum"
 
 
 @pytest.mark.filterwarnings("ignore::scaling.errors.ExtrapolationWarning")
@@ -124,6 +125,40 @@ def test_leave_future_out_of_a_fit_is_that_of_its_runs() -> None:
     assert "Yes, within what was said" in repr(seen) and seen.to_dict()["cuts"][1]["n_above"] == 20
     with pytest.raises(DataError, match="share lies between 0 and 1"):
         leave_future_out(runs, shares=(40,))
+
+
+def test_leave_future_out_without_a_bootstrap_and_of_a_file_read_by_name(tmp_path: Path) -> None:
+    n, d, loss = wide(0.003)
+    with (tmp_path / "runs.csv").open("w") as out:
+        out.write("size,seen,score\n" + "\n".join(f"{a},{b},{c}" for a, b, c in zip(n, d, loss, strict=True)))
+    names = {"params": "size", "tokens": "seen", "loss": "score"}
+    seen = leave_future_out(tmp_path / "runs.csv", shares=(0.6,), n_boot=0, columns=names)
+    assert seen.cuts[0].coverage > 0.8 and "Yes, within" in seen.sentence()
+
+
+def test_leave_future_out_of_a_fit_keeps_its_units_and_ways() -> None:
+    n, d, loss = wide(0.003)
+    fit = fit_chinchilla(params=n, tokens=d, loss=loss, n_boot=0, groups=np.arange(80) // 2)
+    assert _with_options(fit, {})[1]["groups"] is fit.cluster
+    wild = fit_chinchilla(
+        params=n, tokens=d, loss=loss, n_boot=20, resample="wild", interval="bias-corrected"
+    )
+    options = _with_options(wild, {})[1]
+    assert options["resample"] == "wild" and options["interval"] == "bias-corrected"
+
+
+def test_rows_without_weight_move_nothing() -> None:
+    """Twenty runs with 30% more loss beside eighty: with no weight to speak of they are as good as absent."""
+    n, d, loss = wide(0.003)
+    many = [np.r_[v, v[::4]] for v in (n, d)]
+    weights = np.r_[np.ones(80), np.full(20, 1e-9)]
+    both = fit_chinchilla(
+        params=many[0], tokens=many[1], loss=np.r_[loss, 1.3 * loss[::4]], weights=weights, n_boot=0
+    )
+    alone = fitted(n, d, loss, n_boot=0)
+    assert evidence(both).n_units == pytest.approx(80, rel=1e-6)
+    assert both.calibration.noise == pytest.approx(alone.calibration.noise, rel=0.1)
+    assert both.calibration.rollouts == pytest.approx(alone.calibration.rollouts, abs=0.3)
 
 
 def test_leave_future_out_says_where_the_small_runs_determine_nothing() -> None:
