@@ -1,7 +1,7 @@
 """Where single larger runs land: the law with its form open, moved by how rollouts of these runs turned out.
 
 The draws of a bootstrap take the form of the law for granted, and every row for an independent witness: beyond the
-runs their 95% intervals hold 40% of what comes. The law with its form left open (`scaling.open_form`) gives up
+runs their 95% intervals hold less than half of what comes. The law with its form left open (`scaling.open_form`) gives up
 both. Rollouts of the table at hand, the law of the smaller runs asked for the larger ones (`scaling.rollout`), say
 on which side of it larger runs of this table fall, each counting as one observation of that against `WEIGHT`
 imagined ones that say on neither; and where they missed by more than their standard errors how much wider intervals
