@@ -107,7 +107,7 @@ class Prediction:
         The law's loss there; its interval holds the uncertainty of the law alone.
     prediction : Estimate
         Where a single new run would land, the form of the law left open: median and interval of
-        `scaling.calibration`, with the scatter of single runs.
+        `scaling.open_form.calibration`, with the scatter of single runs.
     decades_outside : float
         Decades of compute beyond the runs fitted; 0 inside.
     loss_kind : str

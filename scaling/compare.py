@@ -17,7 +17,7 @@ from scaling.foresight import cuts_at, interval_score
 from scaling.intervals import stretch
 from scaling.law_fit import column
 from scaling.laws.base import Array, Mask, quiet
-from scaling.open_form import design_effect
+from scaling.open_form.posterior import design_effect
 from scaling.residuals import noise_sd
 from scaling.runs import RunTable
 
@@ -148,8 +148,8 @@ def compare_laws(
     -----
     The interval of a run is made alike for every law: Student's t about the law, of its draws' standard error
     times the factor kappa and of its residuals. kappa^2 = (1 + (n - 1) rho) (n - p - 1) / n, at least 1, for n units
-    and p coefficients: shared departures (`scaling.open_form.design_effect`), less what resampled rows scatter
-    more than new ones would (the mean of an inverted Wishart matrix).
+    and p coefficients: shared departures (`design_effect` of `scaling.open_form.posterior`), less what resampled rows
+    scatter more than new ones would (the mean of an inverted Wishart matrix).
 
     Examples
     --------

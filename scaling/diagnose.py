@@ -10,12 +10,12 @@ from scaling.bootstrap import Draws
 from scaling.design import suggest_runs
 from scaling.errors import ScalingError
 from scaling.findings import Finding
-from scaling.form_test import form_findings
 from scaling.influence import Influence, influence, influence_findings
 from scaling.jacobian import condition_number, free_columns
 from scaling.laws.base import Array, Index
 from scaling.laws.chinchilla import FLOPS_PER_PARAM_TOKEN, Attached, ChinchillaLaw
 from scaling.newton import Objective
+from scaling.open_form.form_test import form_findings
 from scaling.resample import LEVEL, levels
 from scaling.residuals import (
     copy_findings,

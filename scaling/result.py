@@ -11,7 +11,6 @@ import numpy as np
 from scaling.answers import Optimum, Prediction, Regime, regime_label
 from scaling.arguments import positive_count
 from scaling.audit import Audit
-from scaling.calibration import Calibration, calibrate
 from scaling.diagnose import Diagnostics, extrapolation
 from scaling.errors import DataError
 from scaling.estimate import COUNT_UNITS, Estimate
@@ -19,10 +18,11 @@ from scaling.guard import Unidentified, guard, warn_if_far
 from scaling.intervals import check_level, estimate
 from scaling.laws.base import Array, Index, quiet
 from scaling.laws.chinchilla import COEFFICIENTS, FLOPS_PER_PARAM_TOKEN, ChinchillaLaw
-from scaling.open_answers import OpenForm
+from scaling.open_form.answers import OpenForm
+from scaling.open_form.calibration import Calibration, calibrate
+from scaling.open_form.single_run import single_run
 from scaling.runs import RunTable
 from scaling.settings import Settings
-from scaling.single_run import single_run
 from scaling.solver import Certificate
 from scaling.units import format_count
 
@@ -207,7 +207,7 @@ class ChinchillaFit:
         """Return the loss at (params, tokens): of the law, and of one new run.
 
         What is said of a single run rests neither on the fitted form nor on a bootstrap: see
-        `scaling.calibration`. Its middle may lie off the law, mostly below.
+        `scaling.open_form.calibration`. Its middle may lie off the law, mostly below.
         """
         n, d = positive_count("params", params), positive_count("tokens", tokens)
         mean = self._estimate(

@@ -26,13 +26,13 @@ import numpy as np
 from experiments.benchmarks import tables
 from experiments.benchmarks.rollout_tables import other_tables, real_tables
 from scaling import ChinchillaFit, RunTable, ScalingError, ScalingWarning, fit_chinchilla
-from scaling.calibration import calibrate
 from scaling.foresight import cuts_at, interval_score
 from scaling.laws.base import Array, Mask
 from scaling.laws.chinchilla import attach
 from scaling.newton import Objective
-from scaling.open_form import PUBLISHED, Prior
-from scaling.single_run import TAILS, single_run
+from scaling.open_form.calibration import calibrate
+from scaling.open_form.posterior import PUBLISHED, Prior
+from scaling.open_form.single_run import TAILS, single_run
 from scaling.solver import solve_global
 
 SHARES = (0.4, 0.55, 0.7)

@@ -16,7 +16,7 @@ from experiments.x1.law import fit_or_refusal, held_out, inside, load, noise, su
 from scaling import fit_coupled
 from scaling.errors import NotIdentifiedError, ScalingError
 from scaling.estimate import Estimate
-from scaling.open_form import PUBLISHED
+from scaling.open_form.posterior import PUBLISHED
 from scaling.result import ChinchillaFit
 from scaling.runs import RunTable
 

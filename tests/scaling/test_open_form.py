@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from scaling import ChinchillaFit, datasets, fit_chinchilla, load_runs
-from scaling.calibration import evidence
 from scaling.errors import DataError, NotIdentifiedError
-from scaling.form_test import power_test
 from scaling.laws.coupled import CoupledLaw
-from scaling.open_form import MOST_ROWS, Evidence, Prior, design_effect, posterior
-from scaling.sampler import sample
+from scaling.open_form.calibration import evidence
+from scaling.open_form.form_test import power_test
+from scaling.open_form.posterior import MOST_ROWS, Evidence, Prior, design_effect, posterior
+from scaling.open_form.sampler import sample
 from tests.scaling.fit_worlds import crossed
 
 #: Quarter of what Hoffmann's law leaves above E at the centre of the grid below; k alone differs.

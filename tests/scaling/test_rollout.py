@@ -10,12 +10,12 @@ import pytest
 
 from experiments.benchmarks.rollout import cuts, left_out, score, table
 from scaling import ChinchillaFit, RunTable, datasets, fit_chinchilla, load_runs
-from scaling.calibration import calibrate, evidence
 from scaling.errors import DataError
 from scaling.foresight import _with_options, interval_score, leave_future_out
 from scaling.laws.base import Array
-from scaling.open_form import PUBLISHED
-from scaling.single_run import single_run
+from scaling.open_form.calibration import calibrate, evidence
+from scaling.open_form.posterior import PUBLISHED
+from scaling.open_form.single_run import single_run
 from tests.scaling.fit_worlds import crossed
 
 

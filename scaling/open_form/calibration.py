@@ -1,11 +1,11 @@
 """Where single larger runs land: the law with its form open, moved by how rollouts of these runs turned out.
 
 The draws of a bootstrap take the form of the law for granted, and every row for an independent witness: beyond the
-runs their 95% intervals hold less than half of what comes. The law with its form left open (`scaling.open_form`) gives up
-both. Rollouts of the table at hand, the law of the smaller runs asked for the larger ones (`scaling.rollout`), say
-on which side of it larger runs of this table fall, each counting as one observation of that against `WEIGHT`
-imagined ones that say on neither; and where they missed by more than their standard errors how much wider intervals
-must be, each as one degree of freedom against `DOF` that say no wider (the conjugate scaled inverse chi-square).
+runs their 95% intervals hold less than half of what comes. The law with its form left open (`posterior`) gives up
+both. Rollouts of the table at hand, the law of the smaller runs asked for the larger ones (`rollout`), say on which
+side of it larger runs of this table fall, each counting as one observation of that against `WEIGHT` imagined ones
+that say on neither; and where they missed by more than their standard errors how much wider intervals must be, each
+as one degree of freedom against `DOF` that say no wider (the conjugate scaled inverse chi-square).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from scaling.findings import Finding
 from scaling.jacobian import free_columns
 from scaling.laws.base import Array
 from scaling.laws.coupled import CoupledLaw
-from scaling.open_form import PUBLISHED, Evidence, Prior, posterior
+from scaling.open_form.posterior import PUBLISHED, Evidence, Prior, posterior
+from scaling.open_form.rollout import FEWEST, FEWEST_BEYOND, effective_units, rollouts
 from scaling.residuals import noise_sd
-from scaling.rollout import FEWEST, FEWEST_BEYOND, effective_units, rollouts
 
 if TYPE_CHECKING:
     from scaling.result import ChinchillaFit
@@ -55,7 +55,7 @@ class Calibration:
     noise : float
         Standard deviation of single runs about a law, in log loss.
     rollouts : tuple of float
-        What `shift` and `inflation` come from: see `scaling.rollout.rollouts`.
+        What `shift` and `inflation` come from: see `scaling.open_form.rollout.rollouts`.
     n_runs : int
         Runs fitted.
     """

@@ -9,7 +9,7 @@ import numpy as np
 
 from scaling.laws.base import Array, Index, Mask
 from scaling.laws.coupled import CoupledLaw
-from scaling.open_form import PUBLISHED, Evidence, Prior, posterior
+from scaling.open_form.posterior import PUBLISHED, Evidence, Prior, posterior
 
 #: Shares of the runs, in order of compute, that predict the rest.
 SHARES = (0.5, 0.7)

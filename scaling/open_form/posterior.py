@@ -33,7 +33,7 @@ import numpy as np
 
 from scaling.laws.base import Array, Index, quiet
 from scaling.laws.coupled import CoupledLaw
-from scaling.sampler import sample
+from scaling.open_form.sampler import sample
 
 #: Rows that are looked at: with rho as it is more of them say the same.
 MOST_ROWS = 256

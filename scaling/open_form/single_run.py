@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scaling.laws.base import Array
-from scaling.rollout import centre_and_error, log_quantiles
+from scaling.open_form.rollout import centre_and_error, log_quantiles
 
 if TYPE_CHECKING:
-    from scaling.calibration import Calibration
+    from scaling.open_form.calibration import Calibration
 
 #: Degrees of freedom of Student's t for the scatter of single runs: `noise_sd` is robust, and so deaf to tails.
 TAILS = 12
