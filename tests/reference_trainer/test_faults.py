@@ -18,11 +18,10 @@ from reference_trainer import checkpoint
 from reference_trainer.data.order import Batches
 from reference_trainer.data.shards import TokenSet
 from reference_trainer.errors import CheckpointWarning, ConfigError, ResumeError
-from reference_trainer.metrics import read_log
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.train import Config, Decoder, cooldown_start, main, train
 from scaling.errors import DataError
-from tests.reference_trainer.tiny_runs import assert_same, tiny, write_data
+from tests.reference_trainer.tiny_runs import assert_same, rows, tiny, write_data
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +34,6 @@ def whole(tmp_path_factory, data):
     config = tiny(tmp_path_factory.mktemp("whole") / "run", data)
     train(config)
     return config
-
-
-def rows(config, kind):
-    return [row for row in read_log(Path(config.run_dir) / "log.jsonl") if row["kind"] == kind]
 
 
 def killed(config, after_s):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 
 import pytest
 
 from economics.budget import BudgetExceeded
 from reference_trainer.data.order import Batches
 from reference_trainer.errors import ConfigError
-from reference_trainer.metrics import read_log
 from reference_trainer.state import State
 from reference_trainer.train import train
-from tests.reference_trainer.tiny_runs import assert_same, tiny, write_data
+from tests.reference_trainer.tiny_runs import assert_same, rows, tiny, write_data
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +24,6 @@ def whole(tmp_path_factory, data):
     config = tiny(tmp_path_factory.mktemp("whole") / "run", data)
     train(config)
     return config
-
-
-def rows(config, kind):
-    return [row for row in read_log(Path(config.run_dir) / "log.jsonl") if row["kind"] == kind]
 
 
 def test_the_cap_holds_and_a_higher_one_goes_on(tmp_path, data, whole, seconds):

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from reference_trainer import checkpoint
 from reference_trainer.data.order import Batches
 from reference_trainer.data.shards import write_shard
+from reference_trainer.metrics import read_log
 from reference_trainer.train import Config, train
 
 torch.set_num_threads(1)  # two threads collapse when anything else runs
@@ -75,3 +76,8 @@ def assert_same(a: str | Path, b: str | Path, *, but: tuple[str, ...] = ()) -> N
     one, other = state_of(a), state_of(b)
     assert one.keys() == other.keys()
     assert [key for key in one if one[key] != other[key] and key not in but] == []
+
+
+def rows(config: Config, kind: str) -> list[dict[str, Any]]:
+    """Return the lines of a run's log of one kind."""
+    return [row for row in read_log(Path(config.run_dir) / "log.jsonl") if row["kind"] == kind]
