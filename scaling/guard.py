@@ -84,7 +84,7 @@ def warn_if_far(what: str, away: float) -> None:
     """Warn of an answer more than 1.5 decades of compute beyond the runs."""
     if away > WARN_DECADES:
         warn(
-            f"{what} lies {away:.1f} decades of compute beyond the runs fitted; an interval of the law holds if the law "
-            "does",
+            f"{what} lies {away:.1f} decades of compute beyond the runs fitted; an interval of the law holds if the "
+            "law does",
             ExtrapolationWarning,
         )
