@@ -28,7 +28,7 @@ _START = re.compile(
     r"unique_tokens|up_to|worth_share)\b(?![=(.])"
 )
 _NAMES = {"N": "params", "D": "tokens", "N_active": "active-params"}
-_GIVE = re.compile(r"\b([Gg]ive) (N_active|N|D|gpu|n_gpus|arch|region|price|convention|seq_len)\b")
+_GIVE = re.compile(r"\b([Gg]ive) (N_active|N|D|gpu|n_gpus|arch|region|price|convention|seq_len)\b(?!\*)")
 
 
 def as_commands(text: str) -> str:
@@ -44,6 +44,8 @@ def as_commands(text: str) -> str:
     '--price 28 is that of a node; --energy watts= takes power'
     >>> as_commands("deadline_hours must be hours; say which: columns={'loss': 'val'}")
     '--deadline-hours must be hours; say which: --columns loss=val'
+    >>> as_commands("24 runs would give D*(1B) x/1.2")
+    '24 runs would give D*(1B) x/1.2'
     """
     text = _START.sub(lambda m: f"--{m[1].replace('_', '-')}", as_options(text))
     text = _CALL.sub(lambda m: f"`{_COMMANDS[m[1]]}`", text).replace(" in cost()", "")

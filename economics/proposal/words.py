@@ -142,9 +142,14 @@ def _refused(p: Proposal) -> Headline:
     known = "There are no runs yet" if p.basis.runs is None else "These runs do not determine a size"
     said = [f"{known}: {_lowered(p.basis.refusal).rstrip('.')}."]
     if p.verdict != "not identified":
+        far = "decades" in p.basis.refusal
+        why = (
+            "lies too far from them"
+            if far
+            else "stays open over the draws of the law, of prices and of speed"
+        )
         said.append(
-            f"The law of these runs is {'weakly ' if p.verdict == 'weak' else ''}identified; what is asked of it lies "
-            "too far from them."
+            f"The law of these runs is {'weakly ' if p.verdict == 'weak' else ''}identified; what is asked of it {why}."
         )
     if p.basis.runs is None:
         said = ["There are no runs yet, so no size can be recommended from them."]
