@@ -107,7 +107,7 @@ def design_effect(n_units: float, rho: float) -> float:
     Examples
     --------
     >>> [round(n / design_effect(n, 0.06), 1) for n in (8, 30, 240, 10_000)]
-    [5.6, 10.9, 15.7, 16.6]
+    [5.6, 10.9, 15.6, 16.6]
     """
     return 1.0 + (n_units - 1) * rho
 
