@@ -74,6 +74,7 @@ def _recommended(p: Proposal) -> Headline:
     said = [
         f"{'As far as the runs tell, that' if loose else 'That'} has the lowest predicted loss for {dollars(q.usd)}: "
         f"on {p.machine.machine}{hours}.",
+        *_uncounted(p),
         _loss(p),
         f"The cost breaks {dollars(q.usd)} with a probability of {p.cap.over:.0%}. {_safe(p)}",
         _first(p),
@@ -83,6 +84,21 @@ def _recommended(p: Proposal) -> Headline:
     if loose:
         said.insert(1, "Treat the size as a first guess: what the runs leave open is listed below.")
     return Headline(chip, head, tuple(s for s in said if s))
+
+
+def _uncounted(p: Proposal) -> list[str]:
+    """Say what the recommended run leaves out of account although it was asked about."""
+    assert p.best is not None
+    unique, out = p.question.unique, []
+    if unique is not None and p.best.tokens.value > unique:
+        seen = p.best.tokens.value / unique
+        out.append(
+            f"It takes every token for a new one, but would see the {format_count(unique)} there are {seen:.3g} times: "
+            "the best run of so few stands below."
+        )
+    if p.question.served is not None:
+        out.append("It counts training alone: the best run with serving stands below.")
+    return out
 
 
 def _loss(p: Proposal) -> str:

@@ -60,6 +60,14 @@ def unknown(sweep):
 # --- words follow the verdict --------------------------------------------------------------------------------
 
 
+def test_the_headline_says_what_it_leaves_out_of_account(known, weak):
+    """Asked about 2B unique tokens and 10B served: the plain optimum counts neither."""
+    said, times = str(known), known.best.tokens.value / 2e9
+    assert times > 1 and " ".join(f"the 2B there are {times:.3g} times".split()) in " ".join(said.split())
+    assert "counts training alone" in said
+    assert "takes every token for a new one" not in str(weak) and "counts training alone" not in str(weak)
+
+
 def test_identified_recommends(known):
     text = str(known)
     assert known.usable and known.verdict == "identified"
