@@ -13,6 +13,7 @@ from scaling.arguments import as_table
 from scaling.errors import DataError, ScalingError
 from scaling.intervals import check_level
 from scaling.laws.base import Array, Mask
+from scaling.open_form.single_run import single_run
 from scaling.runs import RunTable
 
 if TYPE_CHECKING:
@@ -232,11 +233,7 @@ def _scored(fit: ChinchillaFit, above: RunTable, start: tuple[float, float, int,
     """Score a fit on the runs above its cut."""
     truth = np.log(above.loss)
     error = truth - np.log(fit.law.loss(above.params, above.tokens))
-    found = [
-        fit.predict(float(n), float(d)).prediction for n, d in zip(above.params, above.tokens, strict=True)
-    ]
-    with np.errstate(divide="ignore"):
-        low, high = np.log([f.low for f in found]), np.log([f.high for f in found])
+    low, _, high = single_run(fit.calibration, above.params, above.tokens, fit.settings.level)
     return Cut(
         *start,
         fit.verdict,

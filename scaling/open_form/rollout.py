@@ -17,6 +17,8 @@ SHARES = (0.5, 0.7)
 FEWEST, FEWEST_BEYOND, BEYOND = 8, 2, 0.05
 #: Particles of the posterior below a cut: a mean of many runs is asked of it, no ends of an interval.
 _PARTICLES = 256
+#: The median of draws, and the ends of their central 68%: half of what lies between them is a standard error.
+CENTRAL = (0.15866, 0.5, 0.84134)
 #: Standard error below which the draws are one law: all its coefficients are held.
 _EXACT = 1e-6
 
@@ -88,19 +90,13 @@ def rollouts(evidence: Evidence, cluster: Index, prior: Prior = PUBLISHED) -> tu
             weights=evidence.weights[inside],
             n_units=effective_units(evidence.weights[inside], cluster[inside]),
         )
-        middle, error = centre_and_error(
-            posterior(below, prior, _PARTICLES), evidence.params[beyond], evidence.tokens[beyond]
-        )
+        draws = posterior(below, prior, _PARTICLES)
+        low, middle, high = log_quantiles(draws, evidence.params[beyond], evidence.tokens[beyond], CENTRAL)
+        error = (high - low) / 2
         counts = evidence.weights[beyond]
         missed = float(np.average(np.log(evidence.loss[beyond]) - middle, weights=counts))
         out.append(missed / max(math.sqrt(float(np.average(error**2, weights=counts))), _EXACT))
     return tuple(out)
-
-
-def centre_and_error(draws: CoupledLaw, params: Array, tokens: Array) -> tuple[Array, Array]:
-    """Return median and standard error (half the central 68%) of log losses of draws, each of shape (n,)."""
-    low, middle, high = log_quantiles(draws, params, tokens, (0.15866, 0.5, 0.84134))
-    return middle, (high - low) / 2
 
 
 def log_quantiles(draws: CoupledLaw, params: Array, tokens: Array, shares: tuple[float, ...]) -> Array:

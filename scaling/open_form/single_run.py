@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scaling.laws.base import Array
-from scaling.open_form.rollout import centre_and_error, log_quantiles
+from scaling.open_form.rollout import CENTRAL, log_quantiles
 
 if TYPE_CHECKING:
     from scaling.open_form.calibration import Calibration
@@ -26,8 +26,9 @@ def single_run(calibration: Calibration, params: Array, tokens: Array, level: fl
     from scipy.special import stdtrit
 
     tail = (1 + level) / 2
-    middle, error = centre_and_error(calibration.draws, params, tokens)
-    low, high = log_quantiles(calibration.draws, params, tokens, (1 - tail, tail))
+    shares = (1 - tail, *CENTRAL, tail)
+    low, below, middle, above, high = log_quantiles(calibration.draws, params, tokens, shares)
+    error = (above - below) / 2
     scatter = float(stdtrit(TAILS, tail)) * calibration.noise
     at, wider = middle + calibration.shift * error, calibration.inflation
     down, up = np.hypot(wider * (middle - low), scatter), np.hypot(wider * (high - middle), scatter)
