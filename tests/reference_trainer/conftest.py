@@ -38,6 +38,14 @@ def loss_curves(request: pytest.FixtureRequest) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Settings of a small source whose next token depends on the last, written once for a file of tests."""
+    from tests.reference_trainer.tiny_runs import write_data  # torch, which light set-ups lack
+
+    return write_data(tmp_path_factory.mktemp("data"))
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Preparation of the known documents: several shards, several windows."""

@@ -14,12 +14,7 @@ from reference_trainer import checkpoint
 from reference_trainer.errors import ResumeError
 from reference_trainer.metrics import read_log
 from reference_trainer.train import Config, cooldown_start, lr_at, train
-from tests.reference_trainer.tiny_runs import assert_same, interrupted, state_of, tiny, write_data
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return write_data(tmp_path_factory.mktemp("data"))
+from tests.reference_trainer.tiny_runs import assert_same, interrupted, state_of, tiny
 
 
 @pytest.fixture(scope="module")

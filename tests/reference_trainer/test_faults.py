@@ -21,12 +21,7 @@ from reference_trainer.errors import CheckpointWarning, ConfigError, ResumeError
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.train import Config, Decoder, cooldown_start, main, train
 from scaling.errors import DataError
-from tests.reference_trainer.tiny_runs import assert_same, rows, tiny, write_data
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return write_data(tmp_path_factory.mktemp("data"))
+from tests.reference_trainer.tiny_runs import assert_same, rows, tiny
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from reference_trainer.inject import KINDS, Faults
 from reference_trainer.interventions import intervention
 from reference_trainer.metrics import read_log
 from reference_trainer.train import train
-from tests.reference_trainer.tiny_runs import assert_same, interrupted, tiny, write_data
+from tests.reference_trainer.tiny_runs import assert_same, interrupted, tiny
 
 TOKENS = np.random.default_rng(5).integers(0, 100, (64, 33))
 #: Every kind that changes a finite run, inside the 40 steps of the tiny one.
@@ -22,11 +22,6 @@ EVERYTHING = (
     "random_labels@9x2; repeat_token@12x1:0.5; domain_swap@14x1; bit_flip@16x1; drift@18x3:0.2; lr_spike@22x2:5; "
     "weight_noise@25; zero_v@27; nan_grad@29"
 )
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return write_data(tmp_path_factory.mktemp("data"))
 
 
 def halves(batch):

@@ -10,7 +10,7 @@ from reference_trainer.errors import ResumeError
 from reference_trainer.hooks import Action, Silent
 from reference_trainer.metrics import read_log
 from reference_trainer.train import train
-from tests.reference_trainer.tiny_runs import assert_same, interrupted, tiny, write_data
+from tests.reference_trainer.tiny_runs import assert_same, interrupted, tiny
 
 
 class Once(Silent):
@@ -37,11 +37,6 @@ class Once(Silent):
 
 
 SKIP = Action("skip", to_step=16, skip_from=17, skip=3, lr_factor=0.5, why="for the test")
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return write_data(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")

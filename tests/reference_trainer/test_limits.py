@@ -11,12 +11,7 @@ from reference_trainer.data.order import Batches
 from reference_trainer.errors import ConfigError
 from reference_trainer.state import State
 from reference_trainer.train import train
-from tests.reference_trainer.tiny_runs import assert_same, rows, tiny, write_data
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return write_data(tmp_path_factory.mktemp("data"))
+from tests.reference_trainer.tiny_runs import assert_same, rows, tiny
 
 
 @pytest.fixture(scope="module")

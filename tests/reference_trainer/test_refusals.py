@@ -16,12 +16,7 @@ from reference_trainer.data.shards import write_shard
 from reference_trainer.errors import ConfigError, LogError, ResumeError
 from reference_trainer.run_folder import write_whole
 from reference_trainer.train import Config, main, train
-from tests.reference_trainer.tiny_runs import tiny, write_data
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return write_data(tmp_path_factory.mktemp("data"))
+from tests.reference_trainer.tiny_runs import tiny
 
 
 @pytest.mark.parametrize(

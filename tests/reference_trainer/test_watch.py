@@ -11,7 +11,7 @@ import torch
 from reference_trainer import checkpoint
 from reference_trainer.metrics import read_log
 from reference_trainer.train import train
-from tests.reference_trainer.tiny_runs import assert_same, interrupted, tiny, write_data
+from tests.reference_trainer.tiny_runs import assert_same, interrupted, tiny
 
 #: 260 steps, hurt at 150; the playbook waits 20 steps, and keeps a state 40 steps before an alarm.
 HURT = "weight_noise@150:2"
@@ -19,11 +19,6 @@ SHORT = dict(
     tokens=260 * 64, eval_every=0, checkpoint_every=50, keep=1, recovery="auto", recovery_wait=20, recovery_skip=10,
     recovery_margin=40, inject=HURT,
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return write_data(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")
